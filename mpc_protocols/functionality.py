@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Clique = tuple[str, ...]
 Handle = int
+Indices = Sequence[int]
+"""Of clients, or of positions in a vector."""
 LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
 """One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process
 unmasked."""
@@ -310,11 +312,7 @@ class Cohorts(Aggregation):
 
     @abstractmethod
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """As `Aggregation`; all of the clients are charged.
 
@@ -322,12 +320,7 @@ class Cohorts(Aggregation):
 
     @abstractmethod
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """Positions, ascending, at which the sum of these clients' vectors of zeros and ones is at least
         `least`.

@@ -152,10 +152,7 @@ class Option:
 def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:
     """Declare a field of an `Options` class. A default of None means that the key may be absent. more: fields
     of `Option`."""
-    return field(
-        default=default,
-        metadata={"option": Option(kind, help, optional=default is None, **more)},
-    )
+    return field(default=default, metadata={"option": Option(kind, help, optional=default is None, **more)})
 
 
 def required(kind: Kind, help: str, **more: Any) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -267,6 +268,34 @@ class Algorithm(ABC, Generic[C, P]):
         Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
         released after that.
         """
+
+
+class MarginalAlgorithm(Algorithm[C, P]):
+    """An algorithm whose plan and loop stand beside its descriptor: `plan.plan`, `loop.run`, `loop.small_share`.
+
+    home: their package; they are imported when they are needed.
+    """
+
+    home: ClassVar[str]
+    constrained = True
+    reserves = True
+
+    def claim(self, config: C) -> str:
+        return SOUND
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: C, **promise: Unpack[PromiseWithReserved]
+    ) -> P:
+        planned: P = import_module(f"{self.home}.plan").plan(domain, workload, config, **promise)
+        return planned
+
+    def small_share(self, plan: P, measurements: Sequence[Measured], noisy_total: float) -> float:
+        share: float = import_module(f"{self.home}.loop").small_share(plan, noisy_total)
+        return share
+
+    def run(self, oracle: MarginalOracle, plan: P, observe: Observe) -> Synthesis:
+        done: Synthesis = import_module(f"{self.home}.loop").run(oracle, plan, observe)
+        return done
 
 
 class WhileArriving(Algorithm[C, P]):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -51,8 +51,8 @@ class OwnTable:
     columns' codes."""
 
     union: int
-    rows: NDArray[np.int64]
-    codes: NDArray[Any]
+    rows: NDArray[np.int64] = field(repr=False)
+    codes: NDArray[Any] = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,7 @@ class WorkloadKeys(Options):
     """[workload]."""
 
     cliques: Any = option(
-        None,
-        "form",
-        "the sets of columns, one by one",
-        form={"type": "array", "items": TEXTS, "minItems": 1},
+        None, "form", "the sets of columns, one by one", form={"type": "array", "items": TEXTS, "minItems": 1}
     )
     degree: int | None = option(None, "whole", "all sets of so many columns", low=1)
     count: int | None = option(None, "whole", "a random choice of so many of them", low=1)

@@ -54,7 +54,14 @@ def test_synth_sees_oracles_only_through_their_interface() -> None:
             if name.startswith("mpc_protocols."):
                 allowed = tuple(
                     f"mpc_protocols.{part}"
-                    for part in ("functionality", "errors", "mechanisms", "options", "process.later", "registry")
+                    for part in (
+                        "functionality",
+                        "errors",
+                        "mechanisms",
+                        "options",
+                        "process.later",
+                        "registry",
+                    )
                 )
                 assert name.startswith(allowed), f"{path} imports {name}"
 
@@ -111,7 +118,7 @@ REASONS = {
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in
 parentheses."""
 NAMED_BY_USERS = {
-    *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero"),
+    *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero")
 }
 NAMED_IN_CODE = {"exp_minus", "exp_plus", "expand_message_xmd"}
 
@@ -293,3 +300,22 @@ def test_no_backend_rests_on_another() -> None:
                     if name.startswith(f"mpc_protocols.backends.{other}.")
                 ]
                 assert not others, f"{path} imports {name}"
+
+
+PRIVATE_ARRAYS = ("mpc_protocols/psu", "mpc_protocols/vertical", "parties/data", "synth/training.py")
+"""Where arrays are of somebody's own records."""
+
+
+@pytest.mark.parametrize("place", PRIVATE_ARRAYS)
+def test_arrays_of_own_records_are_not_shown_with_their_object(place: str) -> None:
+    """A log or a traceback that shows the object must not show them."""
+    whole = ROOT / place
+    for path in [whole] if whole.is_file() else sources(place):
+        for made in (node for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)):
+            how = " ".join(map(ast.unparse, made.decorator_list))
+            if "dataclass" not in how or "repr=False" in how:
+                continue
+            for line in (field for field in made.body if isinstance(field, ast.AnnAssign)):
+                text = ast.unparse(line)
+                hidden = not ast.unparse(line.annotation).startswith("NDArray") or "repr=False" in text
+                assert hidden, f"{path}, {made.name}: {text}"

@@ -22,6 +22,7 @@ import pytest
 from mpc_protocols.functionality import Adjacency, unobserved
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
+from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.randomness import system
 from mpc_protocols.wire import Wire
 from runner.bench import benches, registry
@@ -190,12 +191,15 @@ def test_the_alignment_of_the_how_to_page_gives_both_owners_the_same_rows() -> N
     from mpc_protocols.psu.method import METHODS
 
     method = module_of(python_blocks("add-an-alignment.md")[0], "how_to_shown").METHOD
-    lists = [[b"\0a", b"\0b", b"\0c"], [b"\0b", b"\0d"]]
+    lists = [
+        Identifiers(entries, np.arange(len(entries)), ())
+        for entries in ([b"\0a", b"\0b", b"\0c"], [b"\0b", b"\0d"])
+    ]
     members = tuple(Member(f"owner{i}", bytes([i]) * 32, i) for i in (0, 1))
     context = Context(bytes(32), members, computing=members)
 
     def owner(wire: Wire) -> Alignment:
-        made: Alignment = method.align(wire, lists[wire.me], (), spec, context, None, system)
+        made: Alignment = method.align(wire, lists[wire.me], spec, context, system)
         return made
 
     with METHODS.registered(method):
@@ -203,8 +207,8 @@ def test_the_alignment_of_the_how_to_page_gives_both_owners_the_same_rows() -> N
         first, second = MemoryNetwork(2, computing=2).run([owner, owner])
     assert first.n_rows == second.n_rows == 4 and first.digest == second.digest
     rows = [
-        dict(zip(entries, made.rows.tolist(), strict=True))
-        for entries, made in zip(lists, (first, second), strict=True)
+        dict(zip(own.entries, made.rows.tolist(), strict=True))
+        for own, made in zip(lists, (first, second), strict=True)
     ]
     assert rows[0][b"\0b"] == rows[1][b"\0b"]
     assert len({*rows[0].values(), *rows[1].values()}) == 4

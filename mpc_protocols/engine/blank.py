@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 _NOTHING = bytes(16)
 """The element of all blank arrays."""
 Shape = tuple[int, ...]
+_ARRAYS, _NUMBERS = (np.ndarray, np.generic), (bool, int, float)
+_BASIC = (slice, int, EllipsisType, np.integer, type(None))
+"""Whose result is a view, as indices. Tuples: a union of types is made anew where it is written, which takes longer."""
 _OF_ITS_OWN_KIND = {
     np.bitwise_xor,
     np.bitwise_and,
@@ -144,16 +147,14 @@ class Blank(np.ndarray[Any, Any]):
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _kind(value: Any) -> Any:
-    """What of an operand decides the type of a result."""
-    if isinstance(value, Blank | np.ndarray | np.generic):
-        return value.dtype
-    return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
-
-
 def _sort(value: Any) -> tuple[Any, Shape]:
     """What of an operand decides the type and the shape of a result."""
-    return _kind(value), value.shape if isinstance(value, np.ndarray) else np.shape(value)
+    if isinstance(value, _ARRAYS):
+        return value.dtype, value.shape
+    if isinstance(value, _NUMBERS):
+        return type(value), ()
+    array = np.asarray(value)
+    return array.dtype, array.shape
 
 
 @lru_cache(_SHAPES)
@@ -230,11 +231,9 @@ def _ufunc_shape(method: str, shapes: Sequence[Shape], given: Mapping[str, Any])
 
 def _is_basic(index: Any) -> bool:
     """Whether an index takes a view."""
-    if isinstance(index, slice | int):
-        return True
     if isinstance(index, tuple):
-        return all(of is None or isinstance(of, EllipsisType | slice | int | np.integer) for of in index)
-    return index is None or isinstance(index, EllipsisType | slice | int | np.integer)
+        return all(isinstance(of, _BASIC) for of in index)
+    return isinstance(index, _BASIC)
 
 
 def _indexed_shape(shape: Shape, index: Any) -> Shape:
@@ -362,7 +361,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda array: array.shape,
     np.ndim: lambda array: array.ndim,
     np.size: lambda array, axis=None: array.size if axis is None else array.shape[axis],
-    np.result_type: lambda *of: np.result_type(*(_kind(one) for one in of)),
+    np.result_type: lambda *of: np.result_type(*(_sort(one)[0] for one in of)),
 }
 _OF_VIEWS = {
     np.moveaxis,

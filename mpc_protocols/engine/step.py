@@ -362,11 +362,7 @@ class ComputingParty(Generic[B, N]):
         """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`,
         `docs/design/mechanisms.md` 4)."""
         return binding(
-            self.wire.session_id,
-            number.to_bytes(8, "big"),
-            mechanism.encode(),
-            inputs,
-            self.engine.sharing,
+            self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self.engine.sharing
         )
 
     def _release_counts(

@@ -201,22 +201,8 @@ class MemoryWire:
         self._party = party
         self._stream = stream
         self._forked: set[str] = set()
-
-    @property
-    def me(self) -> int:
-        return self._party.number
-
-    @property
-    def computing(self) -> int:
-        return self._network.computing
-
-    @property
-    def contributors(self) -> Sequence[int]:
-        return range(self._network.computing, self._network.parties)
-
-    @property
-    def session_id(self) -> bytes:
-        return self._network.session_id
+        self.me, self.computing, self.session_id = party.number, network.computing, network.session_id
+        self.contributors = range(network.computing, network.parties)
 
     def key(self, peer: int) -> bytes:
         return self._network.key(self.me, peer)

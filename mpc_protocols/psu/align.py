@@ -15,7 +15,6 @@ what: `functionality`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Event, Guard
 from mpc_protocols.psu.dummies import PartyList, assemble, size_events
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Own
 from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS
@@ -33,7 +32,7 @@ from mpc_protocols.wire import Wire
 
 def align(
     wire: Wire,
-    own: Identifiers | int | None,
+    own: Own,
     spec: AlignmentSpec,
     context: Context,
     guard: Guard,
@@ -63,11 +62,8 @@ def align(
         events = size_events(spec, recipients, len(context.owners), outside)
     for event in events:
         guard.authorise(event, sid)
-    listed: Sequence[bytes] | int | None = (
-        own if isinstance(own, int) else None if mine is None else mine.entries
-    )
-    kinds = own.kinds if isinstance(own, Identifiers) else ()
-    result = method.align(wire, listed, kinds, spec, context, group, entropy)
+    listed = replace(own, entries=mine.entries) if isinstance(own, Identifiers) and mine is not None else own
+    result = method.align(wire, listed, spec, replace(context, group=group), entropy)
     rows = result.rows if mine is None else result.rows[: mine.real]
     if len(np.unique(rows)) < len(rows):
         raise ProtocolAborted(

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Event
-from mpc_protocols.psu.groups.group import Operations
+from mpc_protocols.psu.groups.group import Group, Operations
 from mpc_protocols.psu.groups.hashing import digest
+from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.vertical.partition import MAX_OWNERS
@@ -34,6 +35,8 @@ VERSION = b"cosynth psu 2"
 MAX_IDENTIFIERS: Final = 1 << 28
 """The longest list of an alignment."""
 Security = Literal["semi-honest", "proofs"]
+Own = Identifiers | int | None
+"""What a party brings: an owner's identifiers, or the number of its rows where they are aligned; None without data."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,14 @@ class Context:
     owners: two to eight, in the study's order; the first is FLORIST's active party, otherwise the order says
     nothing. helper: the third party of `helper`. computing: the computing parties in the order of their
     numbers, owners among them; `merge3` needs all three, and in the two-owner protocols those that own
-    nothing are told u.
+    nothing are told u. group: of the Diffie-Hellman protocols; None: ristretto255 on all cores.
     """
 
     study: bytes
     owners: tuple[Member, ...]
     helper: Member | None = None
     computing: tuple[Member, ...] = ()
+    group: Group | None = None
 
     def __post_init__(self) -> None:
         if len(self.study) != 32:

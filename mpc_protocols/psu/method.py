@@ -21,8 +21,7 @@ from mpc_protocols.registry import Registry
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.forecast import Forecast
-    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-    from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, Own
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
 
@@ -105,19 +104,11 @@ class AlignmentMethod(ABC):
 
     @abstractmethod
     def align(
-        self,
-        wire: Wire,
-        own: Sequence[bytes] | int | None,
-        kinds: Sequence[str],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, own: Own, spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         """One party's part, whatever its role; see `align.align`.
 
-        own: an owner's list, fakes included, or the number of its rows; None without data. kinds: types of
-        its key columns.
+        own: fakes included; its `rows` mean nothing.
         """
 
     @abstractmethod

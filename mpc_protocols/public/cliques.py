@@ -67,7 +67,9 @@ class Derivation:
             return cells
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in self.axes)
         kept = sorted(self.axes)
-        table: NDArray[Any] = cells.reshape(self.shape).sum(axis=summed, dtype=cells.dtype)
+        table = cells.reshape(self.shape)
+        if summed:
+            table = table.sum(axis=summed, dtype=cells.dtype)
         table = table.transpose([kept.index(axis) for axis in self.axes])
         for axis, bins in enumerate(self.bins):
             if bins is not None:

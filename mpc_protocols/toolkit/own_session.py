@@ -19,28 +19,12 @@ class OwnSession:
     (`ValueError`)."""
 
     def __init__(self, wire: Wire, name: str) -> None:
-        self._wire = wire.fork(name)
-        self._id = hashlib.sha256(b"cosynth own session" + wire.session_id + name.encode()).digest()
+        own = hashlib.sha256(b"cosynth own session" + wire.session_id + name.encode()).digest()
+        self._over(wire.fork(name), own)
 
-    @property
-    def me(self) -> int:
-        """See `Wire.me`."""
-        return self._wire.me
-
-    @property
-    def computing(self) -> int:
-        """See `Wire.computing`."""
-        return self._wire.computing
-
-    @property
-    def contributors(self) -> Sequence[int]:
-        """See `Wire.contributors`."""
-        return self._wire.contributors
-
-    @property
-    def session_id(self) -> bytes:
-        """32 public bytes of this stream."""
-        return self._id
+    def _over(self, wire: Wire, session_id: bytes) -> None:
+        self._wire, self.session_id = wire, session_id
+        self.me, self.computing, self.contributors = wire.me, wire.computing, wire.contributors
 
     def key(self, peer: int) -> bytes:
         """See `Wire.key`."""
@@ -66,7 +50,7 @@ class OwnSession:
         """See `Wire.fork`: of this session, not of the wire's, in which another protocol's fork of this name
         may draw masks."""
         fork = OwnSession.__new__(OwnSession)
-        fork._wire, fork._id = self._wire.fork(name), self._id
+        fork._over(self._wire.fork(name), self.session_id)
         return fork
 
     def count_proof(self) -> None:

@@ -43,12 +43,7 @@ class Schedule(Generic[P]):
     it alike."""
 
     def __init__(
-        self,
-        partition: Partition,
-        facts: StudyFacts,
-        computing: int,
-        planner: Planner[P],
-        anew: bool = False,
+        self, partition: Partition, facts: StudyFacts, computing: int, planner: Planner[P], anew: bool = False
     ) -> None:
         """anew: whether all tables of a union's request are planned for it, an owner's own among them, since
         owners' columns are known to be consistent within one request only; else owners bring their own as

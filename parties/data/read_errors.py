@@ -15,6 +15,7 @@ from mpc_protocols.errors import DataRefused
 from mpc_protocols.process.installation import pip_install
 from parties.data.engines import duckdb_view
 from parties.data.engines.postgres import UnknownType
+from parties.data.harmony.rules import RFC
 from parties.data.sql.products import PRODUCTS
 from parties.data.sql.server import MAX_VALUE, VIEW_STEPS
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOT_UTF_8 = "is not UTF-8 text"
 _CSV_FAULTS = {
     "Expected Number of Columns": "does not have as many fields as the header line",
     "unterminated quote": "has a quotation mark that is not closed within 2 MB, or text beside a quoted field",
-    "not utf-8": "is not UTF-8 text",
-    "invalid unicode": "is not UTF-8 text",
+    "not utf-8": _NOT_UTF_8,
+    "invalid unicode": _NOT_UTF_8,
     "Maximum line size": "is longer than 2 MB",
     "reached an invalid state": "is not well-formed CSV, or ends otherwise than those before it (LF and CR LF in one file)",
 }
@@ -188,6 +190,11 @@ def unread(location: Location, error: Exception) -> str:
     )
     line = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"line {line.group(1)}" if line else "a line"
+    if fault == _NOT_UTF_8 and dialect.encoding == RFC.encoding:
+        return (
+            f"{location.label}: {where} {fault}; save the file as UTF-8, or write its encoding under [csv] of the private file, "
+            'such as encoding = "windows-1252".'
+        )
     return (
         f"{location.label}: {where} {fault}; expected are {dialect.encoding.upper()}, {dialect.words}, and quotation marks as "
         "in RFC 4180 ([csv] in the private file says otherwise)."

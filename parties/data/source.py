@@ -24,6 +24,7 @@ its first record.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from parties.data.engines.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Share
 from parties.data.engines.duckdb_view import View, open_database
 from parties.data.engines.postgres import Server
 from parties.data.files import csv_text
+from parties.data.files.absent import absent
 from parties.data.files.excel import as_csv
 from parties.data.harmony.rules import RFC
 from parties.data.libraries import pa, parquet
@@ -101,7 +103,7 @@ def open_source(location: Location) -> Source:
     if path is not None:
         if not os.path.exists(path):  # nor for a name that is too long
             raise DataRefused(
-                f"{path} does not exist; check the path (a relative `data` starts where the file that names it is)."
+                f"{absent(path)}; check the path (a relative `data` starts where the file that names it is)."
             )
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")
@@ -276,7 +278,14 @@ class Source:
 
     def lacking(self, name: str) -> str:
         """The sentence about a column of the study that is not there."""
-        return f'{self.label} has no column "{name}", which the study declares; names must be equal, capitals included.'
+        cure = "names must be equal, capitals included"
+        if alike := [each for each in self.columns if each.strip().casefold() == name.strip().casefold()]:
+            cure = (
+                'one differs in capitals only; write names = "ignore case" under [harmonise]'
+                if any(each.casefold() == name.casefold() for each in alike)
+                else f"one differs in blanks; write from = {json.dumps(alike[0])} under [harmonise.columns.{name}]"
+            ) + " of the private file"
+        return f'{self.label} has no column "{name}", which the study declares; {cure}.'
 
     @property
     def ordered(self) -> bool:

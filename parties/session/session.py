@@ -182,10 +182,7 @@ class _Session(Generic[T]):
         own = self._own = own_identity_or_doubt(self._config)
         self._party.lapse = lambda: None if (expired := own.expired()) is None else ended(expired)
         self._connector = connector = Connector(
-            own,
-            self._linked,
-            lambda error, culprit: self._stop(error, culprit=culprit),
-            self._doubted,
+            own, self._linked, lambda error, culprit: self._stop(error, culprit=culprit), self._doubted
         )
         if own.doubt:  # the others hear it, as far as they come soon (`_tell_latecomers`)
             with suppress(PeerUnreachable):

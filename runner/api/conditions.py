@@ -17,7 +17,7 @@ from mpc_protocols.errors import UsageError
 from parties.data.counting.coding import Coder, written
 from parties.data.libraries import pa
 from runner.study.declared.table import nearest
-from synth.domain import Binned, Categorical, Codes, Column, Domain
+from synth.domain import Column, Domain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def allowed(domain: Domain, where: Mapping[str, Any]) -> dict[str, NDArray[np.bo
 def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
     mask = np.zeros(column.size, np.bool_)
     if isinstance(wanted, Between):
-        if not isinstance(column, Binned | Codes):
+        if column.textual:
             raise UsageError(f"Column {name} has no order that between could follow; list its values.")
         low, high = _code(column, name, wanted.low), _code(column, name, wanted.high)
         if low > high:
@@ -80,14 +80,12 @@ def _code(column: Column, name: str, value: Any) -> int:
     if misfits:
         raise UsageError(f"Column {name}: {value!r:.60} is not a value of it ({misfits[0].reason}).")
     if coder.unlisted:  # a custodian's table may hold any; somebody who asks for rows names what is declared
-        assert isinstance(column, Categorical)
-        texts = [written(each) for each in column.values]
+        texts = [written(each) for each in column.listed]
         raise UsageError(
             f"Column {name}: {value!r:.60} is not among its values{nearest(str(value), texts)}; all that are not listed are "
             f"drawn together, as {column.other!r}."
         )
     if coder.clamped:
-        assert isinstance(column, Binned)
         raise UsageError(
             f"Column {name}: {value!r:.60} is outside {column.written(column.low)} to {column.written(column.high)}."
         )

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mpc_protocols.errors import StudyInvalid
 from parties.inbox.files import write_private
 from runner.party.own_counts import counting_of
 from runner.party.synthesis import counted, plan_of
@@ -26,6 +27,11 @@ def tally_spark(
     from parties.data.tallies.engines.spark import count_frame
 
     read = study if isinstance(study, Study) else Study.read(study)
+    if read.linked is not None:
+        raise StudyInvalid(
+            f"{read.path}: a DataFrame is one table, and this study has linked ones: write them cut by persons, and count each "
+            "part by `tally --data FOLDER`."
+        )
     counts = count_frame(frame, counting_of(read, counted(plan_of(read)), None), name)
     write_private(Path(out), counts.to_bytes())
     return Path(out)

@@ -29,6 +29,7 @@ from mpc_protocols.process.later import Later
 from mpc_protocols.psu.row_order.protocol import UNEQUAL
 from parties.data.counting.local_marginals import validate
 from parties.data.counting.scan import inspect
+from parties.data.files.absent import absent
 from parties.data.source import open_source
 from runner.check import linked, parts, vertical
 from runner.check.begins import begins
@@ -89,6 +90,15 @@ def findings(
     machine. without_certificates: those that a party's private file does not name yet are no problem.
     """
     wrong = [StudyInvalid(sentence) for sentence in problems(path)]
+    for name in () if wrong else here:
+        if name not in (names := [member.name for member in load(path).parties]):
+            yield problem(
+                UsageError(
+                    f"--private {name}={here[name]}: {path} has no party {name}{nearest(name, names)}; its parties: "
+                    f"{', '.join(names)}."
+                )
+            )
+            return
     for file in (*filter(None, [private]), *here.values()):
         wrong += [StudyInvalid(sentence) for sentence in private_file.problems(file)]
     yield from map(problem, wrong)
@@ -104,15 +114,6 @@ def findings(
             )
         )
         return
-    for name in here:
-        if name not in (names := [member.name for member in study.parties]):
-            yield problem(
-                UsageError(
-                    f"--private {name}={here[name]}: {path} has no party {name}{nearest(name, names)}; its parties: "
-                    f"{', '.join(names)}."
-                )
-            )
-            return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
     yield from (note(f"WARNING: {one.text}") for one in warned_of(study))
     yield from _unconfirmed(path)
@@ -252,7 +253,7 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
             if others := [name for name, place in placed.items() if name != party.name and place.exists()]:
                 yield problem(
                     DataRefused(
-                        f"{party.name}: {party.data.path} does not exist, and the data of {others[0]} is here; correct the path, "
+                        f"{party.name}: {absent(party.data.path)}, and the data of {others[0]} is here; correct the path, "
                         f"or, in a deployment, leave `data` to {party.name}'s private file."
                     )
                 )
@@ -327,7 +328,8 @@ def _table(
     if not found.problems:
         yield fine(f"{party}: its table fits the study")
     if ignored := tuple(name for name in ignored if data.linked is None or name != data.linked.key):
-        yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
+        listed = ", ".join(each or "one without a name" for each in ignored)
+        yield note(f"{party}: columns that the study does not use are ignored: {listed}")
     if owner:
         yield from own_table(party, data, found)
     return None

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import as_started, program
@@ -59,11 +59,36 @@ exit codes:
 """
 _CHOICE = re.compile(r"(argument .*: invalid choice: )'(.*)' \(choose from (.*)\)$", re.DOTALL)
 _UNKNOWN = "unrecognized arguments: "
+_GIVEN = "options given"
+"""Where parsed arguments keep which options have a value already: no name that an option can have."""
+_DASHES = "-\N{EN DASH}\N{EM DASH}"
+"""What an option begins with, as editors and web pages also write it."""
+
+
+class _Once(argparse._StoreAction):
+    """An option that takes one value: a second, other one is refused, not silently the one that counts."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """As an action of argparse's."""
+        given = vars(namespace).setdefault(_GIVEN, {})
+        if option_string and given.setdefault(self.dest, values) != values:
+            raise argparse.ArgumentError(self, "is given twice, with two values; leave one out")
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is one sentence, like every other failure, and names what may have
     been meant."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.register("action", None, _Once)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {self._meant(message)}; see `{self.prog} --help`.")
@@ -76,9 +101,17 @@ class Parser(argparse.ArgumentParser):
             return message if not (close := nearest(said.lower(), listed)) else f"{choice[1]}'{said}'{close}"
         if message.startswith(_UNKNOWN):
             said = message.removeprefix(_UNKNOWN).split()[0]
-            name = said.lstrip("-").partition("=")[0] if said.startswith("--") else ""
+            name = said.lstrip(_DASHES).partition("=")[0] if said[0] in _DASHES else ""
             return message + nearest(name, self._options()).replace('"', '"--', 1)
         return message
+
+    def of_one_dash(self, given: Sequence[str]) -> str:
+        """A hint for `-out DIR`, which is read as `-o ut DIR`; empty if there is none such."""
+        names = self._options()
+        for word in given:
+            if word[:1] == "-" and word[1:] in names and len(word) > len("-o"):
+                return f'; did you mean "-{word}"?'
+        return ""
 
     def _options(self) -> list[str]:
         """Names of all options of this parser."""
@@ -128,7 +161,7 @@ def parser(asked: Collection[str] = tuple(HELP)) -> Parser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
+    whole.add_argument("-V", "--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name in asked:
         import_module(declaration_of(name)).add(commands)
@@ -136,6 +169,18 @@ def parser(asked: Collection[str] = tuple(HELP)) -> Parser:
         for name, line in HELP.items():
             commands.add_parser(name, help=line)
     return whole
+
+
+def _refuse_empty(given: Sequence[str]) -> None:
+    """Raise `UsageError` for a word without any letter: a shell's variable that is not set, which would be
+    read as this directory or as a party without a name."""
+    for before, word in zip(("", *given), given, strict=False):
+        option, equals, value = word.partition("=") if word.startswith("--") else (before, "=", word)
+        if equals and not value.strip():
+            where = f"the value of {option}" if option.startswith("-") else "an argument"
+            raise UsageError(
+                f"{program()}: {where} is empty; write it out, or look whether a variable of the shell is not set."
+            )
 
 
 def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | None = None) -> int:
@@ -151,12 +196,19 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
             raise UsageError(
                 f"{program()}: name a COMMAND, one of those above; `{program()} demo` shows what it is."
             )
-        if given[0] == "help":  # as people ask elsewhere
-            given = [*given[1:], "--help"]
+        if given[0] in ("help", "version"):  # as people ask elsewhere
+            given = [*given[1:], f"--{given[0]}"] if given[0] == "help" else ["--version"]
+        _refuse_empty(given)
         whole = parser(HELP.keys() & given[:1])
+        if given[0].startswith("-") and given[0] not in whole._option_string_actions:
+            follows = "; options stand after the COMMAND" if HELP.keys() & set(given) else ""
+            whole.error(f"{_UNKNOWN}{given[0]}{follows}")
         arguments, unknown = whole.parse_known_args(given)
         if unknown:
-            whole.of_command(given).error(_UNKNOWN + " ".join(unknown))
+            of = whole.of_command(given)
+            of.error(
+                _UNKNOWN + " ".join(unknown) + ("" if unknown[0][0] in _DASHES else of.of_one_dash(given))
+            )
         vars(arguments).update(embedded or {})
         arguments.run(arguments)
         sys.stdout.flush()

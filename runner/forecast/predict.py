@@ -46,6 +46,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.trained import trained, training_of
+from synth.mrf.model import SWEEPS
 from synth.plan import RoundPlan
 
 if TYPE_CHECKING:
@@ -148,9 +149,10 @@ def forecast(
     rows_out = min(synthesis.rows, row_limit(study, tables))
     chosen = time.process_time()
     if known is None:
-        release = sample(synthesis, plan, seen.observe, min(rows_out, DRAWN_ROWS), events)
+        # Rearranging keeps each column's values, and codes are packed column by column: one sweep stands for all.
+        release = sample(synthesis, plan, seen.observe, min(rows_out, DRAWN_ROWS), events, sweeps=1)
         choosing_s = chosen - began - (oracle.counting_s - counted)
-        known = Conclusion(synthesis, release, choosing_s, time.process_time() - chosen)
+        known = Conclusion(synthesis, release, choosing_s, SWEEPS * (time.process_time() - chosen))
         if records and shared is not None:
             shared.keep(key, known)
     # A table's codes take as many bytes as it has rows; of larger ones a smaller part is rearranged.

@@ -30,7 +30,7 @@ from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, proposed
 from synth.budget.accounting import Accountant
 from synth.config import ADAPTIVE
-from synth.domain import Binned, Codes, Column
+from synth.domain import Codes, Column
 from synth.judgement.metrics import marginal
 from synth.judgement.relations import Relations, relations
 
@@ -185,7 +185,7 @@ def _less_costly_studies(study: Study, *, kept: bool) -> Iterator[tuple[str, Stu
 def _coarser(study: Study) -> Study | None:
     """With at most `FEWER_BINS` bins of each column of bins."""
     columns: list[Column] = [
-        Codes(FEWER_BINS) if isinstance(column, Binned) and column.bins > FEWER_BINS else column
+        Codes(FEWER_BINS) if column.binned and column.bins > FEWER_BINS else column
         for column in study.domain.columns
     ]
     if columns == list(study.domain.columns) or study.domain.constraints:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
-from mpc_protocols.errors import Interrupted, StudyInvalid
+from mpc_protocols.errors import Interrupted, StudyInvalid, UsageError
 from mpc_protocols.process.later import Later
 from parties.data.scratch import Scratch
 from runner.launch.children import Child, Command, supervise
@@ -34,13 +34,16 @@ from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.record.progress import Display
 from runner.results.outdir import (
+    MARK,
     ONE_MACHINE,
     PARTY_FOLDERS,
     PRIVATE_LOG,
     USAGE,
+    begun,
     claim,
     finished,
     install,
+    nothing_to_resume,
     sweep,
 )
 from runner.study import Study, load, private_file
@@ -100,8 +103,15 @@ def launch(
     )
     if study.prior is not None:
         study.prior.check_out(out)
+    if resume and not (out / MARK).exists():
+        raise UsageError(
+            f"--resume: no run was ever started in {out}, so there is none to go on with; name the directory of the interrupted "
+            "run, or leave --resume out to begin one."
+        )
     _roles(study, options)
     display = Display(progress, study)
+    if resume and not begun(out):
+        display.say("study", nothing_to_resume(out))
     with claim(out, replace or resume):
         display.say(
             "study",

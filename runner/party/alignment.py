@@ -63,7 +63,7 @@ def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]
     with open_source(data.locate()) as source:
         found = tuple(name for name in names if name in source.columns)
     if not found:
-        raise DataRefused(unknown(source))
+        raise DataRefused(unknown(source, names))
     return found
 
 

@@ -62,7 +62,8 @@ def counting_of(study: Study, cliques: Sequence[Clique], recipe: Recipe | None) 
         study.domain,
         cliques,
         study.privacy.max_rows,
-        unit_of(study),
+        # a part of linked tables has a row a person, and nobody may be in two parts
+        unit_of(study) if study.linked is None else (study.linked.key, 1),
         "" if recipe is None else recipe.digest,
     )
 

@@ -25,6 +25,7 @@ from runner.study.sections.waves import together
 from synth.algorithm import ALGORITHMS, WhileArriving
 from synth.budget.reserved import Reserved
 from synth.mrf import Measurement
+from synth.mrf.model import SWEEPS
 from synth.mrf.raking import rake
 
 if TYPE_CHECKING:
@@ -169,18 +170,23 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
 
 
 def sample(
-    synthesis: Synthesis, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event]
+    synthesis: Synthesis,
+    plan: Plan,
+    observe: Observe,
+    most_rows: int,
+    events: Sequence[Event],
+    sweeps: int = SWEEPS,
 ) -> Release:
     """What is released: the model and what was measured, and a table of at most `most_rows` rows sampled from
     the model.
 
     Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what
-    was charged.
+    was charged. sweeps: as of `Model.sample`.
     """
     rows = min(synthesis.rows, most_rows)
     codes: NDArray[np.int64] = (
         synthesis.model.sample(
-            rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
+            rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques, sweeps=sweeps
         )
         if synthesis.table is None
         else synthesis.table[:rows]

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import pip_install
 from runner.report.drawings.pictures import FOOT, GAP, HALF, HEAD, WIDTH, Part, height_of
-from runner.report.page import source_text
+from runner.report.plain_page import source_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

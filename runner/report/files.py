@@ -24,8 +24,8 @@ from parties.data.files.arrow import entries, present
 from parties.data.libraries import csv, pa
 from runner.report.words.prior_text import prior_text
 from runner.results.finished_run import domain_of
-from runner.results.outdir import table_of
-from synth.domain import Binned, Calendar, Categorical, Column, Domain
+from runner.results.outdir import finished, table_of
+from synth.domain import Column, Domain
 from synth.mrf import Model
 from synth.prior import Known
 from synth.run import Measured
@@ -114,7 +114,8 @@ def measurements_of(directory: Path, domain: Domain) -> tuple[Measured, ...]:
 def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        finished(directory)  # says more of a file that is taken for its directory
         raise UsageError(
             f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
             "to run --out."
@@ -272,9 +273,9 @@ def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
     """The synthetic table as codes, (rows, columns) in domain order: the inverse of decoding."""
 
     def type_of(column: Column) -> pa.DataType:
-        if isinstance(column, Calendar | Categorical):
+        if column.textual or column.dated:
             return pa.dictionary(pa.int32(), pa.string())
-        return pa.float64() if isinstance(column, Binned) else pa.int64()
+        return pa.float64() if column.binned else pa.int64()
 
     types = {name: type_of(column) for name, column in zip(domain.names, domain.columns, strict=True)}
     with path.open("rb") as file:
@@ -299,7 +300,7 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
     if array.null_count and not column.missing:
         raise ValueError("an empty field where the study declares none")
     empty = column.size - 1
-    if isinstance(column, Categorical | Calendar):
+    if column.textual or column.dated:
         array = array.unify_dictionaries()
         texts = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
         place = np.array([_place(text, column) for text in texts] + [empty])
@@ -308,7 +309,7 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
             for chunk in array.chunks
         ]
         return _joined([place[part] for part in parts])
-    if isinstance(column, Binned):
+    if column.binned:
         return _joined([_binned(chunk, column, empty) for chunk in array.chunks])
     codes = _joined([entries(chunk, np.int64) for chunk in array.chunks])
     if len(codes) and not 0 <= codes.min() <= codes.max() < column.size:
@@ -320,7 +321,7 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
 
-def _binned(chunk: Any, column: Binned, empty: int) -> NDArray[np.int64]:
+def _binned(chunk: Any, column: Column, empty: int) -> NDArray[np.int64]:
     numbers = entries(chunk, np.float64)
     codes = np.searchsorted(np.asarray(column.edges()[1:-1]), numbers, side="right")
     if column.zero:
@@ -328,17 +329,8 @@ def _binned(chunk: Any, column: Binned, empty: int) -> NDArray[np.int64]:
     return np.where(present(chunk), codes, empty)
 
 
-def _place(text: str, column: Categorical | Calendar) -> int:
-    """The code of a value as the table spells it; numbers may be spelled 1 or 1.0, truth values true or True."""
-    if isinstance(column, Calendar):
-        number = column.number_of(text)
-        if number is None:
-            raise ValueError("no day or time where the study declares one")
-        return column.bin_of(number)
-    for code, value in enumerate(column.values):
-        if text == str(value) or (isinstance(value, bool) and text == str(value).lower()):
-            return code
-    for code, value in enumerate(column.values):
-        if isinstance(value, int | float) and not isinstance(value, bool) and float(text) == value:
-            return code
-    raise ValueError("a value outside the domain")
+def _place(text: str, column: Column) -> int:
+    code = column.read(text)
+    if code < 0:
+        raise ValueError("a value outside the domain")
+    return code

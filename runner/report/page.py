@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from runner.report.drawings import charts, graph, resolutions
 from runner.report.drawings.columns import measured, with_real
 from runner.report.drawings.pair_chart import pair_chart
 from runner.report.files import Clique, Release, Run, facts_of, load
+from runner.report.plain_page import source_text
 from runner.report.words.alignment_text import joined
 from runner.report.words.collected_text import collected
 from runner.report.words.head import unrelated
@@ -163,10 +163,6 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         training=training(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
     )
-
-
-def source_text(name: str) -> str:
-    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _algorithm(facts: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ def domain_of(facts: Mapping[str, Any]) -> Domain:
     Raises `StudyInvalid`, or KeyError, TypeError or AttributeError if they are something else.
     """
     specs = [
-        {key: value for key, value in column.items() if key in {"name", "kind"} | KINDS[column["kind"]].keys}
+        {key: value for key, value in column.items() if key in {"name", "kind", *KINDS[column["kind"]].keys}}
         for column in facts["columns"]
     ]
     return Domain.from_spec({"columns": specs, "constraints": facts.get("constraints", [])})

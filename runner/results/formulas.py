@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from synth.domain import Categorical
-
 if TYPE_CHECKING:
     from synth.domain import Domain
 
@@ -39,5 +37,4 @@ def formulas(domain: Domain) -> Iterator[tuple[str, str | None]]:
     for name, column in zip(domain.names, domain.columns, strict=True):
         if is_formula(name):
             yield name, None
-        if isinstance(column, Categorical):
-            yield from ((name, str(value)) for value in column.values if is_formula(value))
+        yield from ((name, str(value)) for value in column.listed if is_formula(value))

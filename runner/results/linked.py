@@ -21,7 +21,6 @@ from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.results.formulas import harmless
 from runner.results.outdir import RUN
 from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
-from synth.domain.categorical import Categorical
 from synth.linked.folding import fold, fold_beneath
 from synth.linked.tables import LinkedTables
 
@@ -154,7 +153,7 @@ def _values(found: Children, rng: np.random.Generator) -> list[list[Any]]:
     """The values of children; those of a modelled order rise within a person: listed ones as they are listed."""
     values = found.table.domain.decode(found.codes, rng)
     if (ordered := found.table.ordered_by) is not None and len(found.person):
-        listed = isinstance(found.table.domain.columns[ordered], Categorical)
+        listed = found.table.domain.columns[ordered].listed
         rank = found.codes[:, ordered] if listed else np.unique(values[ordered], return_inverse=True)[1]
         values[ordered] = values[ordered][np.lexsort((rank, found.person))]
     return [column.tolist() for column in values]

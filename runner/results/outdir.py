@@ -96,6 +96,18 @@ def state(directory: Path) -> State:
     return "finished" if finished_ns else "free"
 
 
+def begun(directory: Path) -> bool:
+    """Whether there is anything in `directory`, or in those of its parties, that `run --resume` could go on
+    with."""
+    places = (directory, directory / PARTY_FOLDERS, *directory.glob(f"{PARTY_FOLDERS}/*"))
+    return state(directory) != "free" or any(True for place in places for _ in place.glob(STATES))
+
+
+def nothing_to_resume(directory: Path) -> str:
+    """What is told where `run --resume` has nothing to go on with."""
+    return f"nothing to resume in {directory}: no release is on record there, and this run begins anew"
+
+
 def _has_spent(journal: Path) -> bool:
     """Whether an event is on record: a run that ended before its first has cost nobody anything."""
     with contextlib.suppress(OSError):
@@ -219,8 +231,11 @@ def finished(directory: Path) -> dict[str, Any]:
         if isinstance(run, dict) and isinstance(run.get("parties"), list):
             return run
     except OSError:
+        inside = directory.is_file() and (directory.parent / RUN).exists()
         raise UsageError(
-            f"{directory} holds no finished run (no {RUN}); name the --out directory of a run."
+            f"{directory} is a file of a run; name its directory, {directory.parent}."
+            if inside
+            else f"{directory} holds no finished run (no {RUN}); name the --out directory of a run."
         ) from None
     except (ValueError, RecursionError):
         pass

@@ -13,6 +13,7 @@ import csv
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from runner.report import render
 from runner.results import outdir
 from runner.results.formulas import harmless
 from runner.results.release import Release
-from synth.domain import Binned, Calendar, Categorical, DateTime
 from synth.mrf import Model
 
 if TYPE_CHECKING:
@@ -137,9 +137,7 @@ def write_table(
 def shown_in_csv(columns: Sequence[list[Any]], domain: Domain) -> list[list[Any]]:
     """Values of the domain's columns as a CSV file has them: days and times as ISO 8601 writes them."""
     return [
-        [None if value is None else value.isoformat() for value in values]
-        if isinstance(column, Calendar)
-        else values
+        [None if value is None else value.isoformat() for value in values] if column.dated else values
         for column, values in zip(domain.columns, columns, strict=True)
     ]
 
@@ -174,9 +172,9 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
             known += more
     frame = {}
     for name, column, own in zip(domain.names, domain.columns, values, strict=True):
-        if isinstance(column, Calendar):
+        if column.dated:
             frame[name] = pd.Series(pd.to_datetime(pd.Series(own, dtype=object)))
-        elif isinstance(column, Binned) and column.missing:
+        elif column.binned and column.missing:
             frame[name] = pd.Series(own, dtype=float)  # None becomes NaN
         else:
             frame[name] = pd.Series(own)
@@ -193,15 +191,12 @@ def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Itera
 
 
 def _arrow_type(column: Column) -> pa.DataType:
-    if isinstance(column, Calendar):
-        return pa.timestamp("s") if isinstance(column, DateTime) else pa.date32()
-    if isinstance(column, Binned):
-        return pa.int64() if column.integral else pa.float64()
-    if not isinstance(column, Categorical):
-        return pa.int64()
-    kinds = {type(value) for value in column.values}
-    if kinds == {bool}:
-        return pa.bool_()
-    if kinds == {int}:
-        return pa.int64()
-    return pa.float64() if kinds <= {int, float} else pa.string()
+
+    types = {
+        bool: pa.bool_(),
+        int: pa.int64(),
+        float: pa.float64(),
+        date: pa.date32(),
+        datetime: pa.timestamp("s"),
+    }
+    return types.get(column.value_type, pa.string())

@@ -60,6 +60,10 @@ def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[st
     domain, asked = run.domain, tuple(columns)
     for name in asked:
         if name not in domain:
+            if "," in name and all(part in domain for part in name.split(",")):
+                raise UsageError(
+                    f"{place} has no column {name}; write {name.replace(',', ' ')}, with blanks between them."
+                )
             raise UsageError(
                 f"{place} has no column {name}{nearest(name, domain.names)}; its columns: {', '.join(domain.names)}."
             )

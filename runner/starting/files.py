@@ -56,7 +56,7 @@ def proposal_file(
     parts += [f"# TO BE ASKED: {note}\n" for note in notes]
     parts += _columns("", found, booked)
     for child in linked.children if linked else ():
-        keys = {"parent": linked.parent, "key": linked.key, "max_rows": child.max_rows} if linked else {}
+        keys = {"parent": child.parent, "key": child.key, "max_rows": child.max_rows}
         lines = [f"[table.{child.name}]", *(_marked(key, value) for key, value in keys.items())]
         if child.order is not None:
             lines.append(f"order = {_toml(child.order)}  # leave it out if all rows of a person are alike")

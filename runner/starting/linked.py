@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ import numpy as np
 from mpc_protocols.errors import UsageError
 from parties.data.counting.coding import written
 from parties.data.source import open_source
-from runner.starting.proposals import Proposal, Texts, texts_of
+from runner.starting.proposals import MAX_DISTINCT, Proposal, Texts, texts_of
 from synth.linked.tables import MAX_CHILDREN
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ BEYOND = 0.02
 
 @dataclass(frozen=True)
 class ChildProposal:
-    """One table of children. order: a column of days or times that every row has; None: there is none."""
+    """One table of children. parent: to whose rows its own belong, by the column `key` of both. order: a
+    column of days or times that every row has; None: there is none."""
 
     name: str
+    parent: str
+    key: str
     max_rows: int = field(repr=False)
     order: str | None
     columns: Sequence[Proposal]
@@ -70,35 +73,43 @@ def linked_proposal(places: Mapping[str, Location], key: str | None) -> LinkedPr
             f"--linked: {key} names a row of {places[parent].label} twice, and the table of people, which comes first, has "
             "one row a person; name another --key, or another table first."
         )
-    notes = [*_of_dialects(places), *_of_values(parent, texts[parent], key)]
+    owners = {name: _owner(name, places, texts, key) for name in names}
+    keys = {key, *(own for _, own in owners.values())}
+    notes = [*_of_dialects(places), *_of_values(parent, texts[parent], keys)]
     children = []
-    for name in names:
-        own = _persons(places[name], key)
-        orphans = sum(rows for person, rows in own.items() if person not in persons)
+    for name, (owner, own_key) in owners.items():
+        rows, known = _persons(places[name], own_key), persons
+        whose = f"to nobody in {parent}"
+        if owner != parent:
+            known, whose = _persons(places[owner], own_key), f"to no row of {owner}"
+            notes.append(f"{name}: its rows are taken to belong to those of {owner}, by {own_key}")
+        orphans = sum(many for one, many in rows.items() if one not in known)
         if orphans:
-            notes.append(f"{name}: {orphans:,} rows belong to nobody in {parent}, and a run refuses them")
-        notes += _of_values(name, texts[name], key)
-        columns = _columns(texts[name], key)
+            notes.append(f"{name}: {orphans:,} rows belong {whose}, and a run refuses them")
+        notes += _of_values(name, texts[name], keys)
+        columns = _columns(texts[name], keys)
         dated = [
             one.name
             for one in columns
             if {"date", "datetime"} & set(dict(one.keys).values()) and "missing" not in dict(one.keys)
         ]
-        children.append(ChildProposal(name, _bound(own), next(iter(dated), None), columns))
-    return LinkedProposal(parent, key, _columns(texts[parent], key), children, tuple(notes))
+        children.append(ChildProposal(name, owner, own_key, _bound(rows), next(iter(dated), None), columns))
+    return LinkedProposal(parent, key, _columns(texts[parent], {key}), children, tuple(notes))
 
 
 def _key(texts: Mapping[str, Texts], wanted: str | None) -> str:
-    """The column of all tables that names the person: no two rows of the parent share it."""
+    """The column that names the person: no two rows of the parent share it, and of such the most tables have
+    it."""
     parent, *children = texts
-    shared = [
-        name for name in texts[parent].columns if all(name in texts[child].columns for child in children)
-    ]
+    tables = {name: sum(name in texts[child].columns for child in children) for name in texts[parent].columns}
     if wanted is not None:
-        if wanted not in shared:
-            raise UsageError(f"--key {wanted} is not a column of all tables; name one that is.")
+        if not tables.get(wanted):
+            raise UsageError(
+                f"--key {wanted} is not a column of the table of people and of what belongs to them; name one that is."
+            )
         return wanted
-    able = [name for name in shared if max(texts[parent].columns[name].values(), default=2) == 1]
+    able = [name for name in tables if tables[name] and _names_rows(texts[parent], name)]
+    able = [name for name in able if tables[name] == max(tables[one] for one in able)]
     if len(able) != 1:
         which = f"{', '.join(able)} could all be it" if able else "none could be it"
         raise UsageError(
@@ -106,6 +117,59 @@ def _key(texts: Mapping[str, Texts], wanted: str | None) -> str:
             f"others, and {which}; name it by --key COLUMN, and give the table of people first."
         )
     return able[0]
+
+
+def _owner(
+    name: str, places: Mapping[str, Location], texts: Mapping[str, Texts], key: str
+) -> tuple[str, str]:
+    """To whose rows those of a table belong, and by which column: to people by `key`; or to rows of another
+    table by a column that names each row there, where this one does not name people, or has several rows of
+    one such name and all such names are there.
+
+    Raises `UsageError` where that is none, or cannot be told.
+    """
+    parent, *others = texts
+    own = texts[name].columns
+    of_people = key in own
+
+    def several(other: str, column: str) -> bool:
+        rows = _persons(places[name], column)
+        return max(rows.values(), default=0) > 1 and rows.keys() <= _persons(places[other], column).keys()
+
+    found = [
+        (other, column)
+        for other in others
+        for column in own
+        if other != name and column != key and _names_rows(texts[other], column)
+        if not of_people or several(other, column)
+    ]
+    if not found and of_people:
+        return parent, key
+    if not found:
+        raise UsageError(
+            f"--linked: which rows those of {name} belong to cannot be told: it has no column {key}, and no column that names "
+            "each row of another table; add one."
+        )
+    if len(found) > 1:
+        which = " and ".join(f"{column} of {other}" for other, column in found)
+        raise UsageError(
+            f"--linked: which rows those of {name} belong to cannot be told: {which} could all name them; leave the others out."
+        )
+    [(owner, column)] = found
+    if key not in texts[owner].columns:
+        raise UsageError(
+            f"--linked: {name} belongs to rows of {owner}, which has no column {key}; tables go as far as the rows of a "
+            "person's rows."
+        )
+    return owner, column
+
+
+def _names_rows(texts: Texts, column: str) -> bool:
+    """Whether every row has a value of the column, and no two the same, as far as they were looked at."""
+    values = texts.columns.get(column)
+    if not values or max(values.values()) > 1:
+        return False
+    return len(values) > MAX_DISTINCT or sum(values.values()) == texts.rows
 
 
 def _persons(place: Location, key: str) -> Counter[str]:
@@ -126,19 +190,19 @@ def _bound(rows: Mapping[str, int]) -> int:
     return min(MAX_CHILDREN, int(-(-nearly // step) * step))
 
 
-def _columns(texts: Texts, key: str) -> list[Proposal]:
-    """Of a table without its key. Linked tables are read as they are written: no rule for reading them
+def _columns(texts: Texts, keys: Set[str]) -> list[Proposal]:
+    """Of a table without keys. Linked tables are read as they are written: no rule for reading them
     otherwise stands here."""
-    return [replace(one, markers=(), spellings=()) for one in texts.proposals if one.name != key]
+    return [replace(one, markers=(), spellings=()) for one in texts.proposals if one.name not in keys]
 
 
-def _of_values(table: str, texts: Texts, key: str) -> list[str]:
+def _of_values(table: str, texts: Texts, keys: Set[str]) -> list[str]:
     """What a custodian has to rewrite, since [harmonise] is not read for linked tables."""
     said = []
     for one in texts.proposals:
-        if one.name != key and one.markers:
+        if one.name not in keys and one.markers:
             said.append(f"{table}.{one.name}: {', '.join(one.markers)} would have to be empty fields")
-        if one.name != key and one.spellings:
+        if one.name not in keys and one.spellings:
             said.append(f"{table}.{one.name}: days would have to be written as 2019-12-31")
     return said
 

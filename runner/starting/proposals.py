@@ -14,7 +14,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -51,6 +51,10 @@ _SPELLINGS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
 
 
+Keys = tuple[tuple[str, object], ...]
+"""Of a column's table, with their values."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values,
@@ -61,7 +65,7 @@ class Proposal:
     """
 
     name: str
-    keys: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+    keys: Keys = field(default=(), repr=False)
     advice: str = ""
     markers: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
@@ -169,7 +173,7 @@ def proposal(name: str, values: Counter[str], rows: int) -> Proposal:
     kept = Counter({text: count for text, count in values.items() if text not in markers})
     spellings = _spellings(kept)
     days = Counter(_iso(text, spellings[0]) for text in kept) if spellings else kept
-    found = _numeric(kept, rows) or _calendar(days)
+    found = next((keys for guess in GUESSES if (keys := guess(days, rows))), None)
     if found is None:  # among texts they may be values
         markers, kept = (), values
         found = _listed(kept)
@@ -194,7 +198,7 @@ def _markers(values: Counter[str]) -> tuple[str, ...]:
     return tuple(text for text in found if not _NUMBER.fullmatch(text) or not low <= float(text) <= high)
 
 
-def _numeric(values: Counter[str], rows: int) -> tuple[tuple[str, object], ...] | None:
+def _numeric(values: Counter[str], rows: int) -> Keys | None:
     if not values or not all(_NUMBER.fullmatch(text) for text in values):
         return None
     if set(values) <= {"0", "1"}:
@@ -253,7 +257,7 @@ def _iso(text: str, spelling: str) -> str:
         return ""
 
 
-def _calendar(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:
+def _calendar(values: Counter[str], rows: int) -> Keys | None:
     try:
         if values and all(_DAY.fullmatch(text) for text in values):
             days = [date.fromisoformat(text) for text in values]
@@ -274,7 +278,12 @@ def _calendar(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:
     return None
 
 
-def _listed(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:
+GUESSES: list[Callable[[Counter[str], int], Keys | None]] = [_numeric, _calendar]
+"""Of a column's texts without markers of missing values, each so often, in so many rows: the keys of the kind that
+they seem to be. The first that knows; what none knows is listed, or left out."""
+
+
+def _listed(values: Counter[str]) -> Keys | None:
     if {text.lower() for text in values} <= {text for spellings in SPELLINGS for text in spellings}:
         return (("kind", "boolean"),)
     if len(values) > MAX_LISTED:

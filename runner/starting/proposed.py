@@ -83,8 +83,8 @@ def _of_linked(tables: Mapping[str, Given], key: str | None) -> Proposed:
         found = linked_proposal(places, key)
     kept = {
         child.name: {
-            "parent": found.parent,
-            "key": found.key,
+            "parent": child.parent,
+            "key": child.key,
             "max_rows": child.max_rows,
             **({} if child.order is None else {"order": child.order}),
             "columns": _able(child.columns),

@@ -7,33 +7,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpc_protocols.options import Options
 from parties.data.counting.coding import written
-from parties.data.harmony.rules import DECIMALS, DELIMITERS, ENCODINGS, RFC, ColumnRule, Dialect, Rules
+from parties.data.harmony.rules import ColumnRule, Dialect, Rules
+from runner.study.declared.private_keys import COLUMN, MISSING_IDS, NAMES, HarmoniseKeys
 from runner.study.declared.table import Table, value_text
 from synth.domain import Value
-
-CSV_KEYS = ("delimiter", "decimal", "encoding")
-HARMONISE_KEYS = ("missing", "filter", "missing_ids", "names", "columns")
-COLUMN_KEYS = ("from", "sql", "missing", "values")
-MISSING_IDS = ("refuse", "leave out")
-NAMES = ("as written", "ignore case")
 
 
 def read_rules(table: Table) -> Rules:
     """The rules that a private file states; every problem is noted with the table."""
     if "csv" not in table and "harmonise" not in table:
         return Rules()
-    own = _inner(table, "harmonise", "[harmonise]", HARMONISE_KEYS)
+    own = _inner(table, "harmonise", "[harmonise]", HarmoniseKeys)
+    said = own.options(HarmoniseKeys)
     return Rules(
         table.file,
-        _dialect(_inner(table, "csv", "[csv]", CSV_KEYS)),
+        _dialect(_inner(table, "csv", "[csv]", Dialect)),
         _markers(own),
-        own.text("filter", expected="an expression in DuckDB's SQL") if "filter" in own else None,
-        own.choice("missing_ids", MISSING_IDS, MISSING_IDS[0]) == MISSING_IDS[1],
-        own.choice("names", NAMES, NAMES[0]) == NAMES[1],
+        said.filter,
+        said.missing_ids == MISSING_IDS[1],
+        said.names == NAMES[1],
         {
             str(name): _column(
-                Table(given, table.file, f"[harmonise.columns.{name}]", COLUMN_KEYS, table.problems)
+                Table(given, table.file, f"[harmonise.columns.{name}]", COLUMN, table.problems)
             )
             for name, given in _mapping(own, "columns").items()
         },
@@ -41,16 +38,12 @@ def read_rules(table: Table) -> Rules:
     )
 
 
-def _inner(table: Table, key: str, where: str, keys: tuple[str, ...]) -> Table:
+def _inner(table: Table, key: str, where: str, keys: type[Options]) -> Table:
     return Table(table.raw.get(key, {}), table.file, where, keys, table.problems)
 
 
 def _dialect(table: Table) -> Dialect:
-    dialect = Dialect(
-        table.choice("delimiter", tuple(DELIMITERS), RFC.delimiter),
-        table.choice("decimal", DECIMALS, RFC.decimal),
-        table.choice("encoding", tuple(ENCODINGS), RFC.encoding),
-    )
+    dialect = table.options(Dialect)
     if dialect.delimiter == dialect.decimal:
         table.problem(
             'says that a comma separates fields and is a decimal mark too; a file with decimal commas has delimiter = ";" mostly',
@@ -73,8 +66,8 @@ def _column(table: Table) -> ColumnRule:
                 "values",
             )
     return ColumnRule(
-        table.text("from", expected="the name of a column of the data") if "from" in table else None,
-        table.text("sql", expected="an expression in DuckDB's SQL") if "sql" in table else None,
+        table.option("from", COLUMN["from"], None),
+        table.option("sql", COLUMN["sql"], None),
         _markers(table),
         values,
     )

@@ -8,14 +8,15 @@ command line. Standard library only.
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
+from mpc_protocols.options import Options
 from mpc_protocols.process.installation import program
 from mpc_protocols.process.later import Later
 from parties.addresses import is_loopback
@@ -25,6 +26,7 @@ from parties.data.harmony.rules import RFC, Rules
 from parties.data.linked.draw_key import DrawKey
 from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
+from runner.study.declared.private_keys import LedgerKeys, PrivateKeys
 from runner.study.declared.table import Table, read_toml, value_text
 from runner.study.hashing import digest
 from runner.study.model import DataLocation, Study, VerticalStudy
@@ -36,21 +38,6 @@ if TYPE_CHECKING:
     from parties.budget import account
 else:
     account = Later("parties.budget.account")
-
-KEYS = (
-    *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
-    "ledger",
-)
-MAX_WORKERS = 256
-LEDGER_KEYS = (
-    "file",
-    "dataset",
-    "cap_epsilon",
-    "cap_delta",
-    "cap_unit",
-    "cap_adjacency",
-    "max_alignments",
-)
 
 
 @dataclass(frozen=True)
@@ -225,11 +212,12 @@ def _check_parts(study: Study, by_unit: bool) -> None:
         raise StudyInvalid(
             f"{study.path}: owners of a vertical study share rows, not counts; give a table as `data`, not tallies."
         )
-    if by_unit and study.privacy.unit.id is None:
+    whose = study.privacy.unit.id if study.linked is None else study.linked.key
+    if by_unit and whose is None:
         raise StudyInvalid('data.partitioned_by has no meaning in a study with unit = "row"; remove it.')
-    if not by_unit and study.privacy.unit.id is not None:
+    if not by_unit and whose is not None:
         raise StudyInvalid(
-            f"The study bounds a person's rows by {study.privacy.unit.id}, and a part of a table tells of its own rows only; "
+            f"The study bounds a person's rows by {whose}, and a part of a table tells of its own rows only; "
             'cut the table by ranges of the hash of that column, and say partitioned_by = "id" in `data` '
             "(docs/howto/large-tables.md)."
         )
@@ -254,7 +242,8 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
 
 
 def _read(path: Path, found: list[str]) -> Private:
-    table = Table(read_toml(path), str(path), "", KEYS, found)
+    table = Table(read_toml(path), str(path), "", PrivateKeys, found)
+    read = _reader(table, PrivateKeys)
 
     def place(key: str) -> Path | None:
         return table.place(key, path.parent) if key in table else None
@@ -268,17 +257,23 @@ def _read(path: Path, found: list[str]) -> Private:
         )
     return Private(
         data=data,
-        workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
+        workers=read("workers"),
         listen=read_address(table, "listen") if "listen" in table else None,
         out=place("out"),
         cert=place("cert"),
         key=place("key"),
         ca=ca,
-        allow_empty=table.flag("allow_empty", False),
+        allow_empty=read("allow_empty"),
         inbox=place("inbox"),
         rules=read_rules(table),
         ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
+
+
+def _reader(table: Table, keys: type[Options]) -> Callable[[str], Any]:
+    """Reads a key of a table as it is declared."""
+    declared, defaults = keys.options(), keys.defaults()
+    return lambda key: table.option(key, declared[key], defaults[key])
 
 
 def _alike(one: Path, other: Path) -> bool:
@@ -289,21 +284,20 @@ def _alike(one: Path, other: Path) -> bool:
 
 
 def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSettings:
-    table = Table(given, where, "[ledger]", LEDGER_KEYS, found)
+    table = Table(given, where, "[ledger]", LedgerKeys, found)
+    read = _reader(table, LedgerKeys)
     if ("cap_epsilon" in table) != ("cap_delta" in table):
         table.problem(
             "needs cap_epsilon and cap_delta together: the cap compares the epsilon spent at that delta"
         )
     return LedgerSettings(
         table.place("file", base) if "file" in table else None,
-        table.text("dataset") if "dataset" in table else None,
-        float(table.number("cap_epsilon")) if "cap_epsilon" in table else None,
-        float(table.number("cap_delta", below=1.0)) if "cap_delta" in table else None,
-        table.integer("max_alignments", low=0) if "max_alignments" in table else None,
+        read("dataset"),
+        read("cap_epsilon"),
+        read("cap_delta"),
+        read("max_alignments"),
         _cap_unit(table) if "cap_unit" in table else None,
-        cast(Adjacency, table.choice("cap_adjacency", ("add-remove", "replace")))
-        if "cap_adjacency" in table
-        else None,
+        read("cap_adjacency"),
     )
 
 

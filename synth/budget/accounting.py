@@ -176,10 +176,7 @@ def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction
 
 
 def epsilon_of_curves(
-    rho: Fraction,
-    curves: Sequence[SampledGaussian],
-    delta: float | Fraction,
-    orders: Sequence[int] = ORDERS,
+    rho: Fraction, curves: Sequence[SampledGaussian], delta: float | Fraction, orders: Sequence[int] = ORDERS
 ) -> float:
     """The least epsilon (rounded up) that rho-zCDP and trainings come to at this delta: divergences add at
     each integer order."""

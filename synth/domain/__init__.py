@@ -22,12 +22,13 @@ number's bin is how many of the interior edges are at most the number.
 Standard library only at import: the launcher reads studies before anything heavy is loaded.
 """
 
-from synth.domain.categorical import Boolean, Categorical, Ordinal, Value
+from synth.domain.categorical import Boolean, Categorical, Ordinal
 from synth.domain.codes import Codes
+from synth.domain.column import Column, Value
 from synth.domain.dates import Calendar, Date, DateTime
 from synth.domain.domain import Domain
 from synth.domain.keys import BROKEN_ROWS
-from synth.domain.kinds import Column, column_from_spec
+from synth.domain.kinds import column_from_spec
 from synth.domain.numbers import Binned, Edged, Integer, Numeric
 
 __all__ = [

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.process.later import np
 from synth.domain.checks import check_flag, check_size
+from synth.domain.column import Column, Span, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Value = str | int | float | bool
+DECIMAL = re.compile(
+    r"-?[0-9]{1,40}(\.[0-9]{0,40})?"
+)  # bounded: a Fraction of "1e999999999" would fill the memory
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Column):
     """One of the listed values; code = position in the list.
 
     other: the listed value that stands for all that are not listed; without it these are refused.
@@ -27,7 +35,6 @@ class Categorical:
     missing: bool = False
     other: Value | None = None
     kind: ClassVar[str] = "categorical"
-    ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_flag(self.missing, "missing")
@@ -54,14 +61,85 @@ class Categorical:
             )
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of codes: the values, and one for a missing value."""
         return len(self.values) + self.missing
 
     @property
+    def listed(self) -> tuple[Value, ...]:
+        return self.values
+
+    @property
     def unlisted(self) -> int:
-        """The code of a value that is not listed; -1 if there is none."""
         return -1 if self.other is None else self.values.index(self.other)
+
+    @property
+    def unread(self) -> str:
+        return (
+            "the value is not one of those declared for this column (a text must equal one of them "
+            "exactly, spaces and capitals included)"
+        )
+
+    @property
+    def value_type(self) -> type:
+        kinds = {type(value) for value in self.values}
+        for kind in (bool, int):
+            if kinds == {kind}:
+                return kind
+        return float if kinds <= {int, float} else str
+
+    @property
+    def line(self) -> tuple[Value, ...] | None:
+        return self.values if self.ordered else None
+
+    def code_of(self, given: object) -> int | None:
+        texts = [shown_as(value) for value in self.values]
+        known = isinstance(given, str | int | float) and shown_as(given) in texts
+        return texts.index(shown_as(given)) if known else None  # type: ignore[arg-type]
+
+    @cached_property
+    def spellings(self) -> dict[str, int]:
+        """Codes by the texts that stand for them exactly; of a boolean in small letters."""
+        texts = {str(value): code for code, value in enumerate(self.values)}
+        for code, value in enumerate(self.values):
+            if isinstance(value, bool):  # "True" is Python's, "true" everybody else's
+                for spelling in (str(value).lower(), str(value).upper()):
+                    texts.setdefault(spelling, code)
+        return texts
+
+    @cached_property
+    def decimals(self) -> dict[Fraction, int]:
+        """See `Column`: the decimal that was written, not the double next to it."""
+        numbers: dict[Fraction, int] = {}
+        for code, value in enumerate(self.values):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                numbers.setdefault(Fraction(repr(value)), code)
+        return numbers
+
+    def read(self, text: str) -> int:
+        code = self.spellings.get(text)
+        if code is None and self.decimals and DECIMAL.fullmatch(text):
+            code = self.decimals.get(Fraction(text))
+        return -1 if code is None else code
+
+    def fits(self, value: Value) -> bool:
+        return any(shown_as(one) == shown_as(value) for one in self.values)
+
+    def writings(self) -> Iterable[str]:
+        return iter(self.spellings)
+
+    def numbers(self, name: str) -> list[Span]:
+        if any(isinstance(value, bool | str) for value in self.values):
+            super().numbers(name)
+        return [(float(value), float(value)) for value in self.values]
+
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        if self.ordered and value in self.values:
+            return float(self.values.index(value)), self.spans()
+        numbers = [float(v) for v in self.values if isinstance(v, int | float) and not isinstance(v, bool)]
+        if len(numbers) != len(self.values) or not isinstance(value, int | float):
+            super().compared(value, name)
+        return float(value), [(number, number) for number in numbers]  # type: ignore[arg-type]
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """The values as the study lists them, None where missing; an object array."""
@@ -70,11 +148,9 @@ class Categorical:
         return table[np.asarray(codes, dtype=np.int64)]
 
     def label(self, code: int) -> str:
-        """What a code means, for people."""
         return str(self.values[code]) if code < len(self.values) else "missing"
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         named = {} if self.other is None else {"other": self.other}
         return {"kind": self.kind, "values": list(self.values), "missing": self.missing, **named}
 
@@ -101,6 +177,12 @@ class Ordinal(Categorical):
             raise StudyInvalid("other has no place in an order; declare the column categorical.")
 
 
+SPELLINGS = (("false", "f", "no", "n", "0"), ("true", "t", "yes", "y", "1"))
+"""Of false and of true, in any case."""
+_ZEROS = 41
+"""That are read behind the point of 1.0: one, and up to 40 more."""
+
+
 @dataclass(frozen=True)
 class Boolean(Categorical):
     """False or true, in whatever common spelling the table has it (`SPELLINGS`)."""
@@ -114,9 +196,34 @@ class Boolean(Categorical):
             raise StudyInvalid("A boolean column has the values false and true.")
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         return {"kind": self.kind, "missing": self.missing}
 
+    @property
+    def unread(self) -> str:
+        return (
+            "the value is neither true nor false in a usual spelling; what it means can be said under [harmonise] of the "
+            "private file"
+        )
 
-SPELLINGS = (("false", "f", "no", "n", "0"), ("true", "t", "yes", "y", "1"))
-"""Of false and of true, in any case."""
+    @cached_property
+    def spellings(self) -> dict[str, int]:
+        return {text: code for code, texts in enumerate(SPELLINGS) for text in texts}
+
+    def read(self, text: str) -> int:
+        text = text.lower()
+        if text.rstrip("0").endswith(".") and DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
+            text = text.partition(".")[0]
+        return super().read(text)
+
+    def fits(self, value: Value) -> bool:
+        return True
+
+    def writings(self) -> Iterator[str]:
+        for text in self.spellings:
+            if text.isdigit():
+                yield from (text, *(f"{text}.{'0' * zeros}" for zeros in range(_ZEROS)))
+            else:
+                yield from map("".join, product(*({letter, letter.upper()} for letter in text)))
+
+    def numbers(self, name: str) -> list[Span]:
+        return self.spans()

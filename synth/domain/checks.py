@@ -23,3 +23,10 @@ def check_flag(value: object, key: str) -> bool:
     if not isinstance(value, bool):
         raise StudyInvalid(f"{key} must be true or false, got {value!r}.")
     return value
+
+
+def as_number(value: object, name: str) -> float:
+    """A number that the column `name` is compared with. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"Column {name} is compared with numbers, got {value!r:.40}.")
+    return float(value)

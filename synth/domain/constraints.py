@@ -21,19 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.process.later import np
-from synth.domain.categorical import Categorical, shown_as
-from synth.domain.checks import is_integer
-from synth.domain.codes import Codes
-from synth.domain.dates import Calendar
-from synth.domain.kinds import Column
-from synth.domain.numbers import Binned
+from synth.domain.categorical import shown_as
+from synth.domain.column import Column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,16 +143,16 @@ def _codes(column: Column, given: object, where: str) -> frozenset[int]:
     if isinstance(given, Mapping):
         if dict(given) == {"missing": True} and column.missing:
             return frozenset({column.size - 1})
-        if set(given) <= {"at_least", "below"} and given and isinstance(column, Binned):
+        if set(given) <= {"at_least", "below"} and given and column.binned:
             return _between(column, given, where)
         raise StudyInvalid(
             f"{where} must be a value, a list of values, {{ missing = true }} of a column that has missing values, or of one of "
             "numbers or days { at_least = .., below = .. }."
         )
-    code = _code(column, given)
+    code = column.code_of(given)
     if code is None:
         raise StudyInvalid(f"{where} is {given!r}, which this column does not have.")
-    if isinstance(column, Binned) and column.span(code)[0] != column.span(code)[1]:
+    if column.span(code)[0] != column.span(code)[1]:
         raise StudyInvalid(
             f"{where} is {given}, which shares its bin with other values; give it a code of its own (zero = true, or a bin "
             "a number), or say at_least and below."
@@ -165,25 +160,8 @@ def _codes(column: Column, given: object, where: str) -> frozenset[int]:
     return frozenset({code})
 
 
-def _code(column: Column, given: object) -> int | None:
-    if isinstance(column, Codes):
-        return given if is_integer(given) and 0 <= given < column.size else None  # type: ignore[operator, return-value]
-    if isinstance(column, Categorical):
-        texts = [shown_as(value) for value in column.values]
-        known = isinstance(given, str | int | float) and shown_as(given) in texts
-        return texts.index(shown_as(given)) if known else None  # type: ignore[arg-type]
-    number = _number(column, given)
-    return None if number is None or not column.low <= number <= column.high else column.bin_of(number)
-
-
-def _number(column: Binned, given: object) -> float | None:
-    if isinstance(column, Calendar):
-        return column.number_of(given.isoformat() if isinstance(given, date) else str(given))
-    return given if isinstance(given, int | float) and not isinstance(given, bool) else None
-
-
-def _between(column: Binned, given: Mapping[str, object], where: str) -> frozenset[int]:
-    ends = {key: _number(column, value) for key, value in given.items()}
+def _between(column: Column, given: Mapping[str, object], where: str) -> frozenset[int]:
+    ends = {key: column.number_of(value) for key, value in given.items()}
     if None in ends.values():
         raise StudyInvalid(f"{where} must give at_least and below as values of its column.")
     least, below = ends.get("at_least"), ends.get("below")
@@ -204,9 +182,8 @@ def _between(column: Binned, given: Mapping[str, object], where: str) -> frozens
 
 
 def _check_order(first: str, one: Column, second: str, other: Column) -> None:
-    if isinstance(one, Binned) and isinstance(other, Binned):
-        kinds = {column.kind if isinstance(column, Calendar) else column.integral for column in (one, other)}
-        if len(kinds) > 1:
+    if one.binned and other.binned:
+        if one.line != other.line:
             raise StudyInvalid(
                 f"Order compares {first} with {second}: both must be days, both times, both whole numbers, or neither of these."
             )
@@ -214,11 +191,7 @@ def _check_order(first: str, one: Column, second: str, other: Column) -> None:
             raise StudyInvalid(
                 f"Order needs limits of {first} that are not above those of {second}: what is clamped would seem out of order."
             )
-    elif not (
-        type(one) is type(other)
-        and one.ordered
-        and (isinstance(one, Codes) or (isinstance(one, Categorical) and one.values == other.values))  # type: ignore[union-attr]
-    ):
+    elif one.line is None or one.line != other.line:
         raise StudyInvalid(
             f"Order compares {first} with {second}: columns of numbers, days, times, codes, or ordinal ones of the same values."
         )
@@ -272,8 +245,7 @@ def _forbidden_codes(column: Column, codes: frozenset[int]) -> frozenset[int]:
 
 def _ends(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Of each code, the smallest and the largest of its values; of a missing value, anything."""
-    there = range(column.size - column.missing)
-    spans = [column.span(code) if isinstance(column, Binned) else (code, code) for code in there]
-    spans += [(-np.inf, np.inf)] if column.missing else []
+
+    spans = column.spans() + [(-np.inf, np.inf)] * column.missing
     low, high = np.array(spans, dtype=np.float64).T
     return low, high

@@ -7,7 +7,7 @@ second in the same count. Times have no zone: they are what the clock on the wal
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
@@ -17,6 +17,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS
 from mpc_protocols.process.later import np
 from synth.domain.checks import check_flag
+from synth.domain.column import Span, Value
 from synth.domain.numbers import Binned
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ class Calendar(Binned):
     begin: date
     end: date
     step: str
+    quantity: ClassVar[bool] = False
     integral: ClassVar[bool] = True  # type: ignore[misc]
     zero: ClassVar[bool] = False  # type: ignore[misc]
+    per_day: ClassVar[int]
+    """How many numbers a day has."""
 
     @abstractmethod
     def _make_edges(self) -> tuple[float, ...]:
@@ -66,7 +70,6 @@ class Calendar(Binned):
         return self._make_edges()
 
     def edges(self) -> tuple[float, ...]:
-        """See `Binned`."""
         return self._edges
 
     @property
@@ -75,20 +78,46 @@ class Calendar(Binned):
         return len(self._edges) - 1
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         low, high = self.begin.isoformat(), self.end.isoformat()
         return {"kind": self.kind, "low": low, "high": high, "step": self.step, "missing": self.missing}
 
+    @property
+    def unread(self) -> str:
+        return f"the value is not a {self.example}"
+
+    @property
+    def line(self) -> Hashable:
+        return self.kind
+
     @abstractmethod
-    def number_of(self, text: str) -> int | None:
-        """The number of a value as a table writes it; None for what is none."""
+    def number_of(self, given: object) -> int | None:
+        """The number of a day or time, or of one as a table writes it; None for what is none."""
+
+    def read(self, text: str) -> int:
+        number = self.number_of(text)
+        return -1 if number is None else self.bin_of(number)
+
+    def fits(self, value: Value) -> bool:
+        return True
+
+    def numbers(self, name: str) -> list[Span]:
+        raise ValueError(
+            f"Column {name} holds days or times; ask for shares of it, such as share({name} < ...)."
+        )
+
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        moment = self.number_of(value) if isinstance(value, str) else None
+        if moment is None:
+            raise ValueError(
+                f"Column {name} is compared with days or times such as '2019-12-31', got {value!r:.40}."
+            )
+        return float(moment), self.spans()
 
     @abstractmethod
     def value_of(self, number: int) -> date:
         """The day or time of a number."""
 
     def written(self, value: float) -> str:
-        """A number of this column, for people."""
         return self.value_of(int(value)).isoformat()
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
@@ -96,7 +125,6 @@ class Calendar(Binned):
         return self._values(super().decode(codes, rng))
 
     def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """See `Binned`."""
         return self._values(super().shown(numbers, codes))
 
     def _values(self, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -114,6 +142,10 @@ class Date(Calendar):
     step: str = "day"
     missing: bool = False
     kind: ClassVar[str] = "date"
+    noun: ClassVar[str] = "days"
+    example: ClassVar[str] = "day such as 2019-12-31"
+    value_type: ClassVar[type] = date
+    per_day: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_flag(self.missing, "missing")
@@ -139,9 +171,9 @@ class Date(Calendar):
         inner = [float(day.toordinal()) for day in days(self.begin, self.end, self.step)]
         return (float(self.low), *inner, float(self.high + 1))
 
-    def number_of(self, text: str) -> int | None:
+    def number_of(self, given: object) -> int | None:
         """The number of a day written 2019-12-31, also with the time 00:00 behind it."""
-        found = _moment(text)
+        found = _moment(given)
         return None if found is None or found.time() != time() else found.toordinal()
 
     def value_of(self, number: int) -> date:
@@ -159,6 +191,10 @@ class DateTime(Calendar):
     step: str = "day"
     missing: bool = False
     kind: ClassVar[str] = "datetime"
+    noun: ClassVar[str] = "times"
+    example: ClassVar[str] = "time such as 2019-12-31T23:59, without a zone"
+    value_type: ClassVar[type] = datetime
+    per_day: ClassVar[int] = DAY
 
     def __post_init__(self) -> None:
         check_flag(self.missing, "missing")
@@ -190,10 +226,10 @@ class DateTime(Calendar):
             inner = [float(second) for day in starts if (second := day.toordinal() * DAY) < self.high]
         return (float(self.low), *inner, float(self.high))
 
-    def number_of(self, text: str) -> int | None:
+    def number_of(self, given: object) -> int | None:
         """The number of a time written 2019-12-31T23:59:59 or with a blank, also without seconds, or of a
         day's first second."""
-        found = _moment(text)
+        found = _moment(given)
         return None if found is None else _second(found)
 
     def value_of(self, number: int) -> datetime:
@@ -205,8 +241,9 @@ class DateTime(Calendar):
         return self.value_of(int(value)).isoformat(sep=" ", timespec="seconds" if value % 60 else "minutes")
 
 
-def _moment(text: str) -> datetime | None:
+def _moment(given: object) -> datetime | None:
     """What ISO 8601's extended form, without a zone, says."""
+    text = given.isoformat() if isinstance(given, date) else str(given)
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text.isascii():
         return None
     if len(text) > 10 and text[10] not in "T ":  # a zone would be taken for a time

@@ -9,7 +9,7 @@ begins below the end of every later one.
 from __future__ import annotations
 
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def decode(domain: Domain, codes: NDArray[np.integer[Any]], rng: np.random.Gener
     `decode`."""
     numbers = _ordered(domain, codes, rng)
     return [
-        column.shown(numbers[name], codes[:, j])  # type: ignore[union-attr]
+        cast(Binned, column).shown(numbers[name], codes[:, j])
         if name in numbers
         else column.decode(codes[:, j], rng)
         for j, (name, column) in enumerate(zip(domain.names, domain.columns, strict=True))
@@ -42,7 +42,7 @@ def _ordered(
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
     for one in domain.constraints:
-        if isinstance(one, Order) and isinstance(columns[one.first], Binned):
+        if isinstance(one, Order) and columns[one.first].binned:
             before.setdefault(one.second, []).append(one.first)
             after.setdefault(one.first, []).append(one.second)
             before.setdefault(one.first, [])
@@ -54,15 +54,11 @@ def _ordered(
         return np.asarray(codes[:, place[name]] < column.size - column.missing)
 
     for name in TopologicalSorter({name: sorted(of) for name, of in sorted(before.items())}).static_order():
-        column = columns[name]
-        assert isinstance(column, Binned)
         least, most = np.full(len(codes), -np.inf), np.full(len(codes), np.inf)
         for other in before[name]:
             least = np.maximum(least, np.where(there(other), numbers[other], -np.inf))
         for other in after.get(name, ()):
-            later = columns[other]
-            assert isinstance(later, Binned)
-            ends = np.array([later.span(code)[1] for code in range(later.size - later.missing)] + [np.inf])
+            ends = np.array([*(high for _, high in columns[other].spans()), np.inf])
             most = np.minimum(most, ends[np.minimum(codes[:, place[other]], len(ends) - 1)])
-        numbers[name] = column.between(codes[:, place[name]], least, most, rng)
+        numbers[name] = cast(Binned, columns[name]).between(codes[:, place[name]], least, most, rng)
     return numbers

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import StudyInvalid
+from synth.domain.column import Column
 from synth.domain.constraints import Constraint, closed, constraint_from_spec, impossible_cells
 from synth.domain.keys import BROKEN_ROWS, DomainKeys
-from synth.domain.kinds import Column, column_from_spec
+from synth.domain.kinds import column_from_spec
 
 if TYPE_CHECKING:
     import numpy as np

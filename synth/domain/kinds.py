@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,15 +10,20 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.options import FLAG, TEXT, WHOLE, Schema
 from synth.domain.categorical import Boolean, Categorical, Ordinal
 from synth.domain.checks import check_size
 from synth.domain.codes import Codes
-from synth.domain.dates import Date, DateTime
-from synth.domain.numbers import Binned, Edged, Integer, Numeric
+from synth.domain.column import Column
+from synth.domain.dates import DAYS, SECONDS, Date, DateTime
+from synth.domain.numbers import SCALES, Edged, Integer, Numeric
 
-Column = Codes | Binned | Categorical
-"""One column: frozen, hashable. kind: in the study file. ordered: whether neighbouring codes are alike. size:
-number of codes. missing: whether the last one is for an absent value."""
+VALUE: Schema = {"type": ["string", "number", "boolean"]}
+LIMIT: Schema = {"type": ["number", "string"]}
+_LIMITS = {"low": LIMIT, "high": LIMIT}
+_VALUES: dict[str, Schema] = {"values": {"type": "array", "items": VALUE, "minItems": 1}}
+_STEP: dict[str, Schema] = {"step": {"enum": [*SECONDS, *DAYS]}}
+_MISSING: dict[str, Schema] = {"missing": FLAG}
 
 UNFIT: Final = {
     **dict.fromkeys(
@@ -33,22 +39,20 @@ UNFIT: Final = {
 """Kinds that people look for and that there cannot be, with advice."""
 
 
-LISTS: Final = frozenset({"values", "edges"})
-"""Keys whose value is a list."""
-
-
 @dataclass(frozen=True)
 class Kind:
-    """required, optional: keys beside `kind`. build: of the keys that were given."""
+    """required, optional: keys beside `kind`, and what each may hold. build: of the keys that were given. also:
+    what other programs call it."""
 
     build: Callable[..., Column]
-    required: frozenset[str]
-    optional: frozenset[str] = frozenset()
+    required: Mapping[str, Schema]
+    optional: Mapping[str, Schema]
+    also: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> Mapping[str, Schema]:
         """All keys that it knows."""
-        return self.required | self.optional
+        return {**self.required, **self.optional}
 
 
 def _numeric(**given: Any) -> Column:
@@ -74,33 +78,37 @@ def _datetime(low: object, high: object, **given: Any) -> Column:
 
 
 KINDS: Mapping[str, Kind] = {
-    "codes": Kind(Codes, frozenset({"size"})),
+    "codes": Kind(Codes, {"size": WHOLE}, {}),
     "numeric": Kind(
         _numeric,
-        frozenset({"low", "high", "bins"}),
-        frozenset({"integral", "missing", "scale", "zero", "edges"}),
+        {**_LIMITS, "bins": WHOLE},
+        {
+            **_MISSING,
+            "integral": FLAG,
+            "scale": {"enum": list(SCALES)},
+            "zero": FLAG,
+            "edges": {"type": "array", "items": {"type": "number"}, "minItems": 2},
+        },
+        ("float", "float64", "double", "real", "number", "decimal", "continuous"),
     ),
-    "integer": Kind(_integer, frozenset({"low", "high"}), frozenset({"bins", "missing", "zero"})),
-    "date": Kind(_date, frozenset({"low", "high"}), frozenset({"step", "missing"})),
-    "datetime": Kind(_datetime, frozenset({"low", "high"}), frozenset({"step", "missing"})),
-    "categorical": Kind(Categorical, frozenset({"values"}), frozenset({"missing", "other"})),
-    "ordinal": Kind(Ordinal, frozenset({"values"}), frozenset({"missing"})),
-    "boolean": Kind(Boolean, frozenset(), frozenset({"missing"})),
-}
-
-
-OTHERWISE = {
-    **dict.fromkeys(("bool", "binary", "logical"), "boolean"),
-    **dict.fromkeys(("int", "int64", "int32", "long", "count"), "integer"),
-    **dict.fromkeys(("float", "float64", "double", "real", "number", "decimal", "continuous"), "numeric"),
-    **dict.fromkeys(
-        ("str", "string", "text", "varchar", "object", "category", "nominal", "enum"), "categorical"
+    "integer": Kind(
+        _integer,
+        _LIMITS,
+        {**_MISSING, "bins": WHOLE, "zero": FLAG},
+        ("int", "int64", "int32", "long", "count"),
     ),
-    **dict.fromkeys(("ordered", "ranked"), "ordinal"),
-    **dict.fromkeys(("timestamp", "time", "datetime64"), "datetime"),
-    "day": "date",
+    "date": Kind(_date, _LIMITS, {**_MISSING, **_STEP}, ("day",)),
+    "datetime": Kind(_datetime, _LIMITS, {**_MISSING, **_STEP}, ("timestamp", "time", "datetime64")),
+    "categorical": Kind(
+        Categorical,
+        _VALUES,
+        {**_MISSING, "other": TEXT},
+        ("str", "string", "text", "varchar", "object", "category", "nominal", "enum"),
+    ),
+    "ordinal": Kind(Ordinal, _VALUES, _MISSING, ("ordered", "ranked")),
+    "boolean": Kind(Boolean, {}, _MISSING, ("bool", "binary", "logical")),
 }
-"""What other programs call these kinds."""
+"""Every kind, in the order in which sentences list them."""
 
 
 def column_from_spec(spec: object, key: str) -> Column:
@@ -112,17 +120,24 @@ def column_from_spec(spec: object, key: str) -> Column:
         raise StudyInvalid(f"{key}.kind is {name!r}, and {UNFIT[name]}.")
     if not isinstance(name, str) or name not in KINDS:
         listed = ", ".join(f'"{kind}"' for kind in KINDS)
-        meant = f' (did you mean "{ours}"?)' if (ours := OTHERWISE.get(str(name).lower())) else ""
+        names = {kind: kind for kind in KINDS} | {
+            word: kind for kind, of in KINDS.items() for word in of.also
+        }
+        close = difflib.get_close_matches(str(name).lower(), names, 1, 0.7)  # itself first, if it is one
+        ours = names[close[0]] if close else None
+        meant = f' (did you mean "{ours}"?)' if ours else ""
         raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}{meant}.")
     kind = KINDS[name]
     given = {word: value for word, value in spec.items() if word != "kind"}
-    required = frozenset({"edges"}) if "edges" in given and "edges" in kind.optional else kind.required
+    required = {"edges"} if "edges" in given and "edges" in kind.optional else kind.required.keys()
     if absent := sorted(required - given.keys()):
         raise StudyInvalid(f"{key} is {name} and needs the key {absent[0]}.")
-    if foreign := sorted(str(word) for word in given.keys() - kind.keys):
+    if foreign := sorted(str(word) for word in given.keys() - kind.keys.keys()):
         known = ", ".join(sorted(kind.keys))
         raise StudyInvalid(f"{key} has an unknown key {foreign[0]}; a {name} column knows {known}.")
-    for word in LISTS & given.keys():
+    for word in given:
+        if kind.keys[word].get("type") != "array":
+            continue
         if not isinstance(given[word], list | tuple):
             raise StudyInvalid(f"{key}.{word} must be a list.")
         given[word] = tuple(given[word])

@@ -6,8 +6,9 @@ Edges are exact rationals rounded to nearest, or correctly rounded decimal power
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
+from collections.abc import Hashable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.process.later import np
-from synth.domain.checks import check_flag, check_size, is_integer
+from synth.domain.checks import as_number, check_flag, check_size, is_integer
+from synth.domain.column import Column, Span, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,37 +28,63 @@ SCALES = ("linear", "log")
 _DIGITS = Context(prec=60)
 
 
-class Binned(ABC):
+class Binned(Column):
     """What all columns of bins have in common.
 
     low, high: numbers outside are clamped. bins: how many. integral: whole numbers only. zero: whether the
     number 0 has a code of its own.
     """
 
-    kind: ClassVar[str]
+    noun: ClassVar[str] = "numbers"
+    unit: ClassVar[str] = "bin"
+    textual: ClassVar[bool] = False
+    binned: ClassVar[bool] = True
+    quantity: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
-    low: int | float
-    high: int | float
-    bins: int
-    integral: bool
-    missing: bool
-    zero: bool
 
     @abstractmethod
     def edges(self) -> tuple[float, ...]:
         """The bins + 1 edges, float64; the interior ones decide a number's bin."""
 
-    @abstractmethod
-    def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
-
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of codes: the bins, one for 0, and one for a missing value."""
         return self.bins + self.zero + self.missing
 
+    @property
+    def unread(self) -> str:
+        return "the value is not a finite number in plain digits"
+
+    @property
+    def value_type(self) -> type:
+        return int if self.integral else float
+
+    @property
+    def line(self) -> Hashable:
+        return self.integral
+
+    def number_of(self, given: object) -> float | None:
+        return given if isinstance(given, int | float) and not isinstance(given, bool) else None
+
+    def code_of(self, given: object) -> int | None:
+        number = self.number_of(given)
+        return None if number is None or not self.low <= number <= self.high else self.bin_of(number)
+
+    def fits(self, value: Value) -> bool:
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+
+    def numbers(self, name: str) -> list[Span]:
+        return self.spans()
+
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        return as_number(value, name), self.spans()
+
     @cached_property
-    def zero_code(self) -> int:
+    def zero_code(self) -> int:  # type: ignore[override]
         """The code of the number 0, between those of lower and of higher bins; -1 if it has none of its own."""
         return bisect_right(self.edges()[1:], 0) if self.zero else -1
 
@@ -194,7 +222,6 @@ class Binned(ABC):
         return np.array([10.0**digits for digits in decimals])
 
     def label(self, code: int) -> str:
-        """What a code means, for people: the integers or the interval of its bin."""
         number = self.bin(code)
         if number is None:
             return "0" if code == self.zero_code else "missing"
@@ -209,10 +236,6 @@ class Binned(ABC):
                 )
         opened = "(" if self.zero and left == 0 else "["
         return f"{opened}{self.written(left)}, {self.written(right)}{']' if final else ')'}"
-
-    def written(self, value: float) -> str:
-        """A number of this column, for people."""
-        return str(value) if isinstance(value, int) else f"{value:g}"
 
     def check_zero(self) -> None:
         """Raise `StudyInvalid` if 0 lies within a bin."""
@@ -283,8 +306,11 @@ class Numeric(Binned):
             )
         self.check_zero()
 
+    @property
+    def even(self) -> bool:  # type: ignore[override]
+        return self.scale == "linear"
+
     def edges(self) -> tuple[float, ...]:
-        """See `Binned`."""
         return self._edges
 
     @cached_property
@@ -320,7 +346,6 @@ class Numeric(Binned):
         return found
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         return {
             "kind": self.kind,
             "low": self.low,
@@ -373,11 +398,9 @@ class Edged(Binned):
         return len(self.given) - 1
 
     def edges(self) -> tuple[float, ...]:
-        """See `Binned`."""
         return tuple(map(float, self.given))
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         return {
             "kind": self.kind,
             "edges": list(self.given),
@@ -401,6 +424,9 @@ class Integer(Binned):
     missing: bool = False
     zero: bool = False
     kind: ClassVar[str] = "integer"
+    noun: ClassVar[str] = "integers"
+    integral_by: ClassVar[str] = "integers"
+    even: ClassVar[bool] = True  # type: ignore[misc]
     integral: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
@@ -435,7 +461,6 @@ class Integer(Binned):
         return self.count or last - first + 1
 
     def edges(self) -> tuple[float, ...]:
-        """See `Binned`."""
         return self._edges
 
     @cached_property
@@ -444,7 +469,6 @@ class Integer(Binned):
         return tuple(float(first + (last - first + 1) * i // self.bins) for i in range(self.bins + 1))
 
     def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
         return {
             "kind": self.kind,
             "low": self.low,

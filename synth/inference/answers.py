@@ -23,7 +23,7 @@ from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.needed import needed
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
-from synth.inference.variance import SURE, Disturbance
+from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
 from synth.run import Measured
 
@@ -214,7 +214,7 @@ class Reading:
                     raise Uncertain(sentence)
             for divisor in estimand.divisors:
                 weights = self.disturbance.weights(divisor.gradient)
-                variance = self.disturbance.noise(weights, weights) + self._people(divisor)
+                variance = self.disturbance.noise(weights, weights) + self._people(divisor).most
                 if abs(divisor.value) <= SURE * math.sqrt(variance):
                     raise Uncertain(ZERO)
             if estimand.strength:
@@ -226,9 +226,9 @@ class Reading:
     def _refused(self, reason: str) -> Answer:
         return Answer("", self.estimand.name, 0.0, self.target, "open", reason=reason)
 
-    def _people(self, scalar: Scalar) -> float:
-        """Its variance by who was drawn; 0 of these rows."""
-        return self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
+    def _people(self, scalar: Scalar) -> People:
+        """What the drawing of people does to it; nothing to these rows."""
+        return self.disturbance.people(scalar.gradient) if self.target == "population" else People()
 
     def _interval(
         self, scalar: Scalar, z: float, *, within: bool = False
@@ -242,6 +242,10 @@ class Reading:
         weights = disturbance.weights(scalar.gradient)
         noise = disturbance.noise(weights, weights)
         people = self._people(scalar)
+
+        def student() -> float:
+            return intervals.student(z, noise + people.most, people.fourth)
+
         if scalar.ratio is not None:
             a, b = scalar.ratio
             first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
@@ -250,13 +254,13 @@ class Reading:
                 disturbance.noise(first, second),
                 disturbance.noise(second, second),
             )
-            sampling = people * b.value**2
+            sampling = people.most * b.value**2
             is_wilson = scalar.is_share and self.target == "population"
             low, high = intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
-                z,
+                z if is_wilson else student(),
                 None if is_wilson else sampling,
                 "A group that is asked about",
             )
@@ -273,18 +277,18 @@ class Reading:
         elif (
             scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
         ):  # a correlation, by Fisher's transformation
-            half = z * math.sqrt(noise + people) / (1 - scalar.value**2)
+            half = student() * math.sqrt(noise + people.most) / (1 - scalar.value**2)
             low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
         else:
-            low, high = intervals.wald(value, noise + people, z)
-        return low, high, noise, people
+            low, high = intervals.wald(value, noise + people.most, student())
+        return low, high, noise, people.variance
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two ratios."""
         variances = []
-        for scalar in (one, other, one - other):
+        for scalar in (one, other, one + other if sign == "+" else one - other):
             weights = self.disturbance.weights(scalar.gradient)
-            variances.append(self.disturbance.noise(weights, weights) + self._people(scalar))
+            variances.append(self.disturbance.noise(weights, weights) + self._people(scalar).most)
         first, second, both = variances
         scale = math.sqrt(first * second)
         correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
@@ -292,15 +296,14 @@ class Reading:
         theirs = intervals.Ranged(other.value, *self._interval(other, z)[:2])
         if sign == "/":
             return intervals.quotient(mine, theirs, correlation)
-        if sign == "+":
+        if sign == "+":  # the difference to its negative
             theirs = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low)
-            correlation = -correlation
         return intervals.difference(mine, theirs, correlation)
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
         low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), valued = self.disturbance.room(scalar, self._halves(scalar, z))
+        (less, more), valued = self.disturbance.room(scalar, lambda: self._halves(scalar, z))
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -337,7 +340,7 @@ class Reading:
         found = []
         for one in scalar.solution.parts if scalar.solution else ():
             weights = self.disturbance.weights(one.gradient)
-            found.append(z * math.sqrt(self.disturbance.noise(weights, weights) + self._people(one)))
+            found.append(z * math.sqrt(self.disturbance.noise(weights, weights) + self._people(one).most))
         return found
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:

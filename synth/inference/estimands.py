@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth.domain import Binned, Domain
+from synth.domain import Domain
 from synth.inference.language import Binary, Call, Expression, Fit, Number, Question, Statistic, Table
 from synth.inference.licence import Unanswerable, Uncertain
 from synth.inference.moments import Moments, Part, Scalar
@@ -135,6 +135,7 @@ class _Asker:
                 for ratio in part.ratios():
                     if ratio.ratio is not None:
                         self._guards.append((ratio.ratio[1], EMPTY))
+                self._divisors.extend(part.divisors())
             if sign == "/" and right.gradient:
                 self._divisors.append(right)
             return found
@@ -243,7 +244,7 @@ class _Asker:
         low, high = ends[place]
         before = float(fractions[place - 1]) if place else 0.0
         step = float(fractions[place]) - before
-        inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 and isinstance(of, Binned) else 0.5
+        inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 else 0.5
         return Estimand(name, Scalar(low + inside * (high - low)), tuple(shares), ends, call.at)
 
 

@@ -8,7 +8,8 @@ a share): the interval is the set of values r for which
 with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a
 share, b times the variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or
 1, and unbounded where the group may be empty; then there is no answer. Sums, differences and quotients of two
-such ratios follow from the intervals of both. Everything else is normal by its linearisation.
+such ratios follow from the intervals of both. Everything else is normal by its linearisation, means and all that
+with Student's deviate for how far the people's variance is itself known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from synth.inference.licence import Uncertain
+
+MIN_PEOPLE = 5.0
+"""Of the effective number of people behind an answer. A number of people has about so many degrees of freedom
+twice over as it has people: with these its intervals hold (`docs/design/inference.md` 5)."""
+TOO_FEW = (
+    "By the measurements and their noise too few people decide the answer for an interval about others: ask for these rows "
+    "alone, or about a larger group."
+)
 
 
 def critical(level: float, answers: int = 1) -> float:
@@ -31,12 +40,39 @@ def wald(value: float, variance: float, z: float) -> tuple[float, float]:
     return value - half, value + half
 
 
+def student(z: float, variance: float, fourth: float) -> float:
+    """The deviate of z's tail for an estimate whose variance is partly that of the people who were seen.
+    fourth: the sum of the fourth powers of what each of these adds to it, about the variance of that variance
+    (Satterthwaite 1946).
+
+    Raises `Uncertain` where too few people decide.
+    """
+    if variance**2 < MIN_PEOPLE * fourth:
+        raise Uncertain(TOO_FEW)
+    if not fourth > 0:
+        return z
+    from scipy.special import stdtrit  # only who asks waits for it
+
+    return float(-stdtrit(2 * variance**2 / fourth, NormalDist().cdf(-z)))
+
+
+def skewed(hits: float, z: float) -> float:
+    """By how many rows a count of few is more often too large by z deviations than it is too small (Cornish
+    and Fisher 1938, of a Poisson variable); 0 of many."""
+    return max(0.0, z * z - 1) / 6 if hits < 4 * z * z else 0.0
+
+
 def count(value: float, noise: float, z: float) -> tuple[float, float]:
     """Of how many are expected to be of a kind, of whom value were counted with noise: the c for which
-    (value - c)^2 <= z^2 (noise + c), as many as a Poisson variable of mean c differs by."""
-    middle, z2 = value + z * z / 2, z * z
-    half = math.sqrt(max(0.0, middle * middle - value * value + z2 * noise))
-    return middle - half, middle + half
+    (value - c)^2 <= z^2 (noise + c), as many as a Poisson variable of mean c differs by; of few, with the
+    lower limit of `skewed` rows less."""
+
+    def limit(seen: float, sign: float) -> float:
+        middle = seen + z * z / 2
+        return middle + sign * math.sqrt(max(0.0, middle * middle - seen * seen + z * z * noise))
+
+    least = value - skewed(value, z)
+    return min(limit(least, -1.0), max(least, 0.0)), limit(value, 1.0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +116,8 @@ def quotient(one: Ranged, other: Ranged, correlation: float) -> tuple[float, flo
 def ratio(
     a: float, b: float, noise: tuple[float, float, float], z: float, sampling: float | None, group: str
 ) -> tuple[float, float]:
-    """The interval of a / b. noise: v_aa, v_ab, v_bb. sampling: s, a number; None for a share's, b r (1 - r).
+    """The interval of a / b. noise: v_aa, v_ab, v_bb. sampling: s, a number; None for a share's, b r (1 - r), and
+    `skewed` where a or b - a are few.
 
     Raises `Uncertain` if b may be 0.
     """
@@ -92,12 +129,15 @@ def ratio(
             f"{group} may be empty: by the measurements it has {b:,.0f} rows, and their noise is {math.sqrt(bb):,.0f}; ask about "
             "a larger group."
         )
-    # A r^2 - 2 B r + C <= 0
     first = b * b - z2 * bb + z2 * people
-    second = a * b - z2 * ab + z2 * people / 2
-    third = a * a - z2 * aa - z2 * (sampling or 0.0)
-    root = second * second - first * third
-    if root < 0:  # a beyond what any r makes likely: the point that is least unlikely
-        return second / first, second / first
-    half = math.sqrt(root)
-    return (second - half) / first, (second + half) / first
+
+    def limit(seen: float, sign: float) -> float:
+        """A r^2 - 2 B r + C = 0, or the point that is least unlikely."""
+        second = seen * b - z2 * ab + z2 * people / 2
+        third = seen * seen - z2 * aa - z2 * (sampling or 0.0)
+        return (second + sign * math.sqrt(max(0.0, second * second - first * third))) / first
+
+    if sampling is not None:
+        return limit(a, -1.0), limit(a, 1.0)
+    least, most = a - skewed(a, z), a + skewed(b - a, z)
+    return min(limit(least, -1.0), max(least, 0.0) / b), max(limit(most, 1.0), min(most, b) / b)

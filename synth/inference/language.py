@@ -16,6 +16,7 @@ A name that is no identifier stands in backticks. `mean(income) | sex` is a mean
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -261,27 +262,16 @@ class _Reader:
         return Condition(column, "in", tuple(values))
 
     def expression(self) -> Expression:
-        """Sums and differences."""
-        found = self._term()
-        while True:
-            for sign in "+-":
-                if self.takes(sign):
-                    self._count()
-                    found = Binary(sign, found, self._term())
-                    break
-            else:
-                return found
+        """Sums and differences of products and quotients."""
+        return self._chain("+-", lambda: self._chain("*/", self._factor))
 
-    def _term(self) -> Expression:
-        found = self._factor()
-        while True:
-            for sign in "*/":
-                if self.takes(sign):
-                    self._count()
-                    found = Binary(sign, found, self._factor())
-                    break
-            else:
-                return found
+    def _chain(self, signs: str, operand: Callable[[], Expression]) -> Expression:
+        """Operands with one of the signs between them, from left to right."""
+        found = operand()
+        while sign := next(filter(self.takes, signs), None):
+            self._count()
+            found = Binary(sign, found, operand())
+        return found
 
     def _factor(self) -> Expression:
         self._depth += 1

@@ -158,6 +158,13 @@ class Scalar:
         for part in (*(self.pair or ())[1:], *(self.line or ())[1:]):
             yield from part.ratios()
 
+    def divisors(self) -> Iterator[Scalar]:
+        """What the quotients of ratios in it divide by."""
+        if self.pair is not None and self.pair[0] == "/":
+            yield self.pair[2]
+        for part in (*(self.pair or ())[1:], *(self.line or ())[1:]):
+            yield from part.divisors()
+
     def apply(self, value: float, slope: float) -> Scalar:
         """A function of it, by its value and derivative here."""
         return Scalar(value, {key: slope * of for key, of in self.gradient.items()})

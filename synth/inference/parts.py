@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.domain import Binned, Boolean, Calendar, Categorical, Codes, Column, Domain
+from synth.domain import Column, Domain
 from synth.inference.language import Condition
 from synth.inference.licence import Unanswerable
 from synth.inference.moments import Part
@@ -47,23 +47,12 @@ def number(column: Column, name: str) -> Part:
 
     Raises `Unanswerable` for texts, days and times.
     """
-    if isinstance(column, Calendar):
-        raise Unanswerable(
-            f"Column {name} holds days or times; ask for shares of it, such as share({name} < ...)."
-        )
-    if isinstance(column, Codes):
-        return Part.exact(np.arange(column.size, dtype=np.float64))
-    if isinstance(column, Binned):
-        there = column.size - column.missing
-        least, most = np.array([column.span(code) for code in range(there)] + [(0.0, 0.0)] * column.missing).T
-        return Part((least + most) / 2, least, most)
-    if not isinstance(column, Boolean) and any(
-        isinstance(value, bool | str) or not isinstance(value, int | float) for value in column.values
-    ):
-        raise Unanswerable(
-            f"Column {name} holds texts, which have no mean; ask for a share, such as share({name} == ...)."
-        )
-    return Part.exact(np.array([*map(float, column.values), *[0.0] * column.missing]))
+    try:
+        spans = column.numbers(name)
+    except ValueError as error:
+        raise Unanswerable(str(error)) from None
+    least, most = np.array([*spans, *[(0.0, 0.0)] * column.missing], dtype=np.float64).T
+    return Part((least + most) / 2, least, most)
 
 
 def kinds(column: Column, name: str) -> tuple[list[str], list[Part]]:
@@ -99,52 +88,27 @@ def _condition(column: Column, condition: Condition, codes_of: Codes_of) -> Part
     if operator == "!=":
         codes = ~codes & (present(column).centre > 0)
     exact = codes.astype(np.float64)
-    if isinstance(column, Binned):  # a number of a bin that holds others as well
-        spans = [
-            column.span(code) if code < column.size - column.missing else (0.0, 0.0)
-            for code in range(column.size)
-        ]
-        several = np.array([high > low for low, high in spans])
-        if operator == "!=":
-            raise_if = several & ~codes & (present(column).centre > 0)
-            return Part(exact, exact, np.where(raise_if, 1.0, exact))
-        return Part(exact, np.where(several, 0.0, exact), exact)
-    return Part.exact(exact)
+    spans = [*column.spans(), *[(0.0, 0.0)] * column.missing]
+    several = np.array([high > low for low, high in spans])  # a number of a bin that holds others as well
+    if operator == "!=":
+        doubtful = several & ~codes & (present(column).centre > 0)
+        return Part(exact, exact, np.where(doubtful, 1.0, exact))
+    return Part(exact, np.where(several, 0.0, exact), exact)
 
 
 def _compared(column: Column, name: str, operator: str, value: object) -> Part:
     """Of each code the share that meets it; a bin that the value cuts is taken as evenly filled, and may be
     all or nothing."""
-    there = column.size - column.missing
-    if isinstance(column, Categorical):
-        if column.ordered and value in column.values:
-            place = column.values.index(value)
-            ends = np.arange(there, dtype=np.float64)
-            return _cut(ends, ends, float(place), operator, column.missing)
-        numbers = [v for v in column.values if isinstance(v, int | float) and not isinstance(v, bool)]
-        if len(numbers) != len(column.values) or not isinstance(value, int | float):
-            raise Unanswerable(
-                f"Column {name} has no order in which {value!r:.40} has a place; list its values with in [...]."
-            )
-        ends = np.array(numbers, dtype=np.float64)
-        return _cut(ends, ends, float(value), operator, column.missing)
-    if isinstance(column, Calendar):
-        moment = column.number_of(value) if isinstance(value, str) else None
-        if moment is None:
-            raise Unanswerable(
-                f"Column {name} is compared with days or times such as '2019-12-31', got {value!r:.40}."
-            )
-        value = float(moment)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unanswerable(f"Column {name} is compared with numbers, got {value!r:.40}.")
-    if isinstance(column, Codes):
-        ends = np.arange(there, dtype=np.float64)
-        return _cut(ends, ends, float(value), operator, False)
-    low, high = np.array([column.span(code) for code in range(there)]).T
-    if column.integral:
-        edge = float(np.floor(value)) + (0.5 if operator in ("<=", ">") or value != np.floor(value) else -0.5)
+    try:
+        place, spans = column.compared(value, name)
+    except ValueError as error:
+        raise Unanswerable(str(error)) from None
+    low, high = np.array(spans, dtype=np.float64).T
+    if column.binned and column.integral:
+        whole = float(np.floor(place))
+        edge = whole + (0.5 if operator in ("<=", ">") or place != whole else -0.5)
         return _cut(low - 0.5, high + 0.5, edge, operator, column.missing)
-    return _cut(low, high, float(value), operator, column.missing)
+    return _cut(low, high, place, operator, column.missing)
 
 
 def _cut(

@@ -134,6 +134,11 @@ class ReadOff:
                 found[tuple(own[c] for c in columns)] = None
         return list(found)
 
+    def cells_of(self, names: Clique, columns: Clique) -> NDArray[np.intp]:
+        """For each cell of a table of columns (flat), the cell of `names`, some of these or their levels, that
+        it lies in."""
+        return self._chains.cells_of(names, columns)
+
     def estimate(self, names: Clique) -> Estimate:
         """Of the marginal of these columns or levels."""
         if names not in self._estimates:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synth.inference.coupled import MAX_COUPLED_CELLS, most_varying
 from synth.inference.licence import Uncertain
 from synth.inference.moments import Array, Moment, Scalar
 from synth.inference.read_off import Clique, Coarse, ReadOff
@@ -35,6 +37,19 @@ conditional on; by all of other numbers."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class People:
+    """What the drawing of people does to a function. variance: of it. most: what that is at most, whatever the
+    columns that were not measured together have to do with each other; the same where they were, and above
+    `MAX_COUPLED_CELLS`. fourth: the sum of the fourth powers of what each of the people adds, with one more
+    who may be in any cell.
+    """
+
+    variance: float = 0.0
+    most: float = 0.0
+    fourth: float = 0.0
 
 
 class Disturbance:
@@ -89,49 +104,64 @@ class Disturbance:
         """The covariance of two functions by the noise; their weights."""
         return float(first @ (self._variances * second))
 
-    def people(self, gradient: Gradient) -> float:
-        """The variance of a function of what N people, drawn from many, have."""
+    def people(self, gradient: Gradient) -> People:
+        """Of a function of what N people, drawn from many, have."""
         used = {key: slope for key, slope in gradient.items() if slope}
         columns = self.columns(gradient)
         union = tuple(name for name in self._model.sizes if name in columns)
-        if math.prod(self._model.sizes[name] for name in union) <= MAX_JOINT_CELLS:
-            influence = np.zeros([self._model.sizes[name] for name in union])
-            for key, slope in used.items():
-                moment = self._moments[key]
-                shape = [self._model.sizes[n] if n in moment.columns else 1 for n in union]
-                influence = influence + slope * moment.centre.reshape(shape)
-            measured = self._people_measured(union, influence)
-            if measured is not None:
-                return measured
-            counts = self._model.marginal(union)
-            share = counts / counts.sum()
-            influence = influence.reshape(-1)
-        else:
-            rows = self._rows_drawn()
-            place = {name: j for j, name in enumerate(self._model.sizes)}
-            influence, share = np.zeros(len(rows)), np.full(len(rows), 1 / len(rows))
-            for key, slope in used.items():
-                moment = self._moments[key]
-                influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
-        mean = float(share @ influence)
-        return max(0.0, self._rows * float(share @ np.square(influence - mean)))
+        if math.prod(self._model.sizes[name] for name in union) > MAX_JOINT_CELLS:
+            return self._people_drawn(used)
+        influence = np.zeros([self._model.sizes[name] for name in union])
+        for key, slope in used.items():
+            moment = self._moments[key]
+            shape = [self._model.sizes[n] if n in moment.columns else 1 for n in union]
+            influence = influence + slope * moment.centre.reshape(shape)
+        is_together = union in self._read_off.resolutions(union)
+        measured = self._people_measured(union, influence) if is_together else None
+        if measured is not None:
+            return measured
+        counts = self._model.marginal(union)
+        influence = influence.reshape(-1)
+        squares = np.square(influence - float(counts @ influence) / float(counts.sum()))
+        most = counts
+        if not is_together and counts.size <= MAX_COUPLED_CELLS:
+            read = {self.coarse(key).names for key in used}
+            most = most_varying(counts, squares, [self._read_off.cells_of(names, union) for names in read])
+        one = self._rows / float(counts.sum())
+        fourth = one * float(most @ np.square(squares)) + float(np.mean(np.square(squares)))
+        variance = one * float(counts @ squares)
+        return People(variance, max(variance, one * float(most @ squares)), fourth)
 
-    def _people_measured(self, columns: Clique, influence: Array) -> float | None:
-        """The same by a released marginal, whatever the model made of it: the estimate of a moment, of the
-        squares. None where no marginal holds the columns, or its noise leaves the variance of the function
-        open by more than `OPEN` of it."""
-        if columns not in self._read_off.resolutions(columns):
-            return None
+    def _people_drawn(self, gradient: Gradient) -> People:
+        """The same by rows drawn from the model, where there are too many cells."""
+        rows = self._rows_drawn()
+        place = {name: j for j, name in enumerate(self._model.sizes)}
+        influence = np.zeros(len(rows))
+        for key, slope in gradient.items():
+            moment = self._moments[key]
+            influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
+        squares = np.square(influence - influence.mean())
+        variance = self._rows * float(squares.mean())
+        return People(variance, variance, self._rows * float(np.square(squares).mean()))
+
+    def _people_measured(self, columns: Clique, influence: Array) -> People | None:
+        """The same by a released marginal of all columns, whatever the model made of it: the estimate of a
+        moment, of the squares. None where its noise leaves the variance of the function open by more than
+        `OPEN` of it."""
         estimate = self._read_off.estimate(columns)
         total = float(estimate.values.sum())
         if total <= 0:
             return None
-        centred = influence - float((estimate.values * influence).sum()) / total
-        squares = np.square(centred)
-        value = max(0.0, self._rows * float((estimate.values * squares).sum()) / total)
+        squares = np.square(influence - float((estimate.values * influence).sum()) / total)
+        value, fourth = (
+            max(0.0, self._rows * float((estimate.values * of).sum()) / total)
+            for of in (squares, np.square(squares))
+        )
         error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
         noise = float((influence * estimate.solved(influence)).sum())
-        return value if error <= OPEN * (value + noise) else None
+        if error > OPEN * (value + noise):
+            return None
+        return People(value, value, fourth + float(np.mean(np.square(squares))))
 
     def strength(self, columns: Clique, z: float, sure: float, *, of_people: bool) -> Strength:
         """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over
@@ -149,7 +179,7 @@ class Disturbance:
         return self._drawn
 
     def room(
-        self, scalar: Scalar, halves: Sequence[float] = ()
+        self, scalar: Scalar, halves: Callable[[], Sequence[float]] = tuple
     ) -> tuple[tuple[float, float], tuple[float, float] | None]:
         """By how much less and more a function could be within bins that join codes, and within these and the
         codes' own bins. halves: of the intervals of the parts of a coefficient's system. The second is None
@@ -166,7 +196,10 @@ class Disturbance:
             return coded, None
 
     def _room(
-        self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]], halves: Sequence[float] = ()
+        self,
+        scalar: Scalar,
+        of: Callable[[Coarse], tuple[float, float]],
+        halves: Callable[[], Sequence[float]] = tuple,
     ) -> tuple[float, float]:
         """A ratio could be what any numerator and any divisor within their own room make it, be these far
         from the estimates; a sum, difference or quotient of two what these make it, a coefficient what
@@ -203,7 +236,10 @@ class Disturbance:
         return less, more
 
     def _solution_room(
-        self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]], halves: Sequence[float]
+        self,
+        scalar: Scalar,
+        of: Callable[[Coarse], tuple[float, float]],
+        halves: Callable[[], Sequence[float]],
     ) -> tuple[float, float]:
         """Of a coefficient (`docs/design/inference.md` 6): with the matrix M = L L', D what its entries could
         be off and g what L' times the coefficients is off to first order, they are off by x with L' x = g -
@@ -229,7 +265,7 @@ class Disturbance:
                 "the question."
             )
         sizes = np.array([max(self._first_order(one.gradient, of)) for one in solution.parts])
-        sizes += np.array(halves) if halves else 0.0
+        sizes += np.array(halves() or 0.0)
         extra = float((root @ growth @ np.linalg.solve(np.eye(len(sizes)) - growth, sizes))[solution.place])
         return less + extra, more + extra
 

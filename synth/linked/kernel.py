@@ -21,7 +21,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from mpc_protocols.functionality import Clique
-from synth.domain.numbers import Binned
 from synth.linked.tables import ChildTable
 from synth.mrf import Model
 from synth.mrf.factor import Array
@@ -99,7 +98,6 @@ class _Reweighted:
         self._model, self._chains, self._count = model, chains, child.count
         self._second = {child.second(name): child.first(name) for name in child.domain.names}
         column = child.unfolded[child.count]
-        assert isinstance(column, Binned)
         numbers = np.array([sum(column.span(code)) / 2 for code in range(column.size)])
         self._weights = np.maximum(numbers - 1, 0) / np.maximum(numbers, 1)
         self.total = max(1.0, float(self._weights @ model.marginal((child.count,))))

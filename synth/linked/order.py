@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.domain.numbers import Binned
 from synth.linked.tables import ChildTable
 from synth.mrf import Model
 from synth.mrf.factor import Array
@@ -41,7 +40,6 @@ class OrderChain:
         assert child.order is not None
         self.columns = (child.count, child.first(child.order), child.second(child.order))
         column = child.unfolded[child.count]
-        assert isinstance(column, Binned)
         numbers = np.array([sum(column.span(code)) / 2 for code in range(column.size)])
         whole = np.einsum("n,nab->ab", numbers, self.marginal(model))
         places = whole.shape[0] - 1

@@ -14,8 +14,6 @@ from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
 from synth.domain import Column, Domain
-from synth.domain.categorical import Categorical
-from synth.domain.codes import Codes
 from synth.domain.constraints import constraint_from_spec
 from synth.domain.numbers import Edged, Integer
 
@@ -83,7 +81,7 @@ class ChildTable:
     @cached_property
     def unfolded(self) -> Mapping[str, Column]:
         """The columns that it adds to a person's row, in order."""
-        there = [_may_lack(column) for column in self.domain.columns]
+        there = [column.with_missing() for column in self.domain.columns]
         return dict(zip(self.names, [_counts(self.max_rows), *there, *there], strict=True))
 
     @cached_property
@@ -297,12 +295,3 @@ def _counts(most: int) -> Column:
     return Edged(
         (*(edge for edge in edges if edge < most), most), integral=True
     )  # the last one holds its end
-
-
-def _may_lack(column: Column) -> Column:
-    """With a code for a child that is not there; the column's own code of a missing value, if it has one."""
-    if isinstance(column, Codes):
-        return Categorical(tuple(range(column.size)), missing=True)
-    able: Any = column  # all other kinds declare whether they may lack
-    with_missing: Column = replace(able, missing=True)
-    return with_missing

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,15 @@ Impossible = Mapping[Clique, NDArray[np.bool_]]
 
 def aligned(values: Array, columns: Clique, target: Clique) -> Array:
     """A view of `values` (axes `columns`) with the axes of `target`, length 1 where `columns` lacks one."""
+    order, places = _order(columns, target)
+    return values.transpose(order).reshape([1 if at is None else values.shape[at] for at in places])
+
+
+@lru_cache(1 << 14)
+def _order(columns: Clique, target: Clique) -> tuple[list[int], list[int | None]]:
+    """The axes `columns` in the order of `target`; of each column of `target`, which axis it is."""
     order = sorted(range(len(columns)), key=lambda axis: target.index(columns[axis]))
-    shape = tuple(values.shape[columns.index(name)] if name in columns else 1 for name in target)
-    return values.transpose(order).reshape(shape)
+    return order, [columns.index(name) if name in columns else None for name in target]
 
 
 def logsumexp(values: Array, axes: tuple[int, ...]) -> Array:

@@ -67,6 +67,7 @@ class Chains:
                 self.column[name] = column
                 self.coarser[name] = tuple(chain[:place])
         self.rank = {name: place for place, name in enumerate(self.sizes)}
+        self._at: dict[tuple[Clique, Clique], Clique] = {}
         self._bins: dict[tuple[str, str], Index] = {}
         self._matrices: dict[tuple[str, str], Array] = {}
 
@@ -120,8 +121,11 @@ class Chains:
 
     def at(self, columns: Clique, target: Clique) -> Clique:
         """The names of `target` that stand for these columns, in their order."""
-        names = {self.column[name]: name for name in target}
-        return tuple(names[self.column[name]] for name in columns)
+        known = self._at.get((columns, target))
+        if known is None:
+            names = {self.column[name]: name for name in target}
+            known = self._at[columns, target] = tuple(names[self.column[name]] for name in columns)
+        return known
 
     def lifted(self, values: Array, columns: Clique, target: Clique) -> Array:
         """`values` (axes `columns`) with the axes of `target`, whose levels are as fine or finer; length 1

@@ -25,6 +25,9 @@ from synth.mrf.propagation import conditionals
 from synth.mrf.rows.balance import balance
 from synth.mrf.rows.sampling import sample_rows
 
+SWEEPS = 2
+"""Passes in which a table's rows are rearranged."""
+
 
 class Model:
     """A distribution over a discrete domain, proportional to the product of its potentials, scaled to `total`
@@ -92,7 +95,7 @@ class Model:
         rng: np.random.Generator,
         *,
         targets: Iterable[Iterable[str]] | None = None,
-        sweeps: int = 2,
+        sweeps: int = SWEEPS,
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given
         `rng`.

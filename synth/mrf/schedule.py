@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from string import ascii_letters
 
@@ -28,6 +29,7 @@ Product = tuple[Array, Array, Array]  # left, right, out
 Sum = tuple[str, Array, Array]  # einsum subscripts, source, out
 
 
+@lru_cache(1 << 14)
 def subscripts(columns: Clique, kept: Clique) -> str:
     """The einsum expression that sums an array over `columns` down to `kept`."""
     letter = dict(zip(columns, ascii_letters, strict=False))

@@ -99,7 +99,8 @@ def release(
 ) -> Synthesis:
     """A run in the clear, with seeded noise."""
     chosen, domain = ALGORITHMS[study.algorithm], of.domain
-    plan = plan_of(study).knowing(dict.fromkeys(domain.names, "first"))
+    owners = {name: party.name for party in study.parties for name in party.columns or ()}
+    plan = plan_of(study).knowing(owners)
     rng = np.random.default_rng(list(seed))
     oracle = oracle_of(
         StudyFacts(domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32)),

@@ -11,7 +11,6 @@ from mpc_protocols.psu.dh2.cost import dh2_cost
 from mpc_protocols.psu.dh2.method import METHOD, Dh2
 from mpc_protocols.psu.dummies import overlap_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy
@@ -30,13 +29,7 @@ class FewTraps(Dh2):
     name = "dh2 with few traps"
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         return owner.align(wire, entries, spec, context, Ristretto255(threads=1), entropy, TRAPS)
 

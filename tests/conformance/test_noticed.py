@@ -190,10 +190,7 @@ def test_a_backend_with_careless_noise(oracle: type[careless.IdealOracle], about
 
 @pytest.mark.parametrize(
     ("when", "words"),
-    [
-        ("before holding", "before noise of a total is drawn"),
-        ("afterwards", "was held by party 0 before"),
-    ],
+    [("before holding", "before noise of a total is drawn"), ("afterwards", "was held by party 0 before")],
 )
 def test_a_guard_that_is_asked_late_in_the_clear(when: When, words: str) -> None:
     assert words in failing(check_oracle(LateInTheClear(when)), ORDER)

@@ -171,11 +171,7 @@ def test_what_a_computing_party_receives_of_a_round_is_simulated_from_the_list_a
     for of in (VOTES, {0: 1, 1: 1, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2}):
         seen: list[Frame] = []
         asked = question(length=4096)
-        found, _ = secure(
-            methodcaller("popular", asked, range(7), 2, COSTS),
-            votes(of),
-            tap=seen.append,
-        )
+        found, _ = secure(methodcaller("popular", asked, range(7), 2, COSTS), votes(of), tap=seen.append)
         steps = {CohortStep("popular", asked, tuple(range(7)), least=2, event=COSTS).to_bytes()}
         got = [frame for frame in seen if frame.receiver == me]
         secret = [

@@ -330,6 +330,9 @@ def test_sums_that_do_not_fit_are_refused() -> None:
     for length in (3, 5):
         with pytest.raises(DataRefused, match="Client 0"):
             aggregation.sum(Question(b"", length, 1, 1), [0], F(1))
+    beyond = IdealAggregation({0: lambda question: np.array([1, -2])}, Recorder(), b"session")
+    with pytest.raises(DataRefused, match="Client 0"):
+        beyond.sum(Question(b"", 2, 1, 1), [0], F(1))
     with pytest.raises(StudyInvalid, match="32 bits"):
         aggregation.sum(Question(b"", 4, 2**30, 1), [0, 1], F(1))
     refusing = IdealAggregation(

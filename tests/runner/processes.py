@@ -118,12 +118,7 @@ class Program:
     ledger."""
 
     def __init__(
-        self,
-        *arguments: object,
-        ledger: Path,
-        scratch: Path,
-        cwd: Path | None = None,
-        module: str = "runner",
+        self, *arguments: object, ledger: Path, scratch: Path, cwd: Path | None = None, module: str = "runner"
     ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]
@@ -175,6 +170,12 @@ class Program:
 def run(*arguments: object, ledger: Path, scratch: Path, module: str = "runner") -> End:
     """A whole run of the program."""
     return Program(*arguments, ledger=ledger, scratch=scratch, module=module).end()
+
+
+def run_whole(directory: Path, study: Path, *options: object) -> End:
+    """A whole run of a study into `out` of a directory, which also has its ledger and scratch."""
+    out, ledger, scratch = (directory / name for name in ("out", "ledger.db", "scratch"))
+    return run("run", study, "--out", out, *options, ledger=ledger, scratch=scratch)
 
 
 def parties(directory: Path) -> dict[str, int]:

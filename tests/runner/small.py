@@ -13,15 +13,19 @@ integral and fractional numbers, plain codes, columns in another order and one t
 from __future__ import annotations
 
 import csv
+import json
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests.runner.studies import head
 from tests.worlds.ports import free_ports
 
 NAMES = ("north", "south", "west", "east", "hill", "lake", "moor")
@@ -33,22 +37,9 @@ GRADES = 3
 SICK = ("no", "yes")
 SIZES = {"age": BINS, "work": len(WORK) + 1, "income": STEPS + 1, "grade": GRADES, "sick": len(SICK)}
 
-STUDY = """\
-[study]
-name = "trial"
-algorithm = "aim"
-backend = "replicated"
-partition = "horizontal"
-
-[privacy]
-epsilon = 4.0
-delta = 1e-6
-adjacency = "add-remove"
-max_rows = 4096
-
-[workload]
-degree = 2
-
+STUDY = (
+    head("trial", backend="replicated", epsilon="4.0")
+    + """\
 [aim]
 rounds = 3
 
@@ -63,6 +54,7 @@ sick = { kind = "categorical", values = ["no", "yes"] }
 connect_s = 300
 silence_s = 200
 """
+)
 
 Row = dict[str, str]
 
@@ -73,7 +65,7 @@ class Trial:
 
     path: Path
     names: tuple[str, ...]
-    rows: Mapping[str, list[Row]]
+    rows: Mapping[str, Any]
     ports: Mapping[str, int]
 
     @property
@@ -83,8 +75,23 @@ class Trial:
 
     def marginal(self, clique: Sequence[str]) -> list[int]:
         """True counts of the pooled rows, row-major in the clique's order."""
-        found = Counter(tuple(code(name, row[name]) for name in clique) for row in self.pooled)
-        return [found[cell] for cell in product(*(range(SIZES[name]) for name in clique))]
+        return counted(self.pooled, clique, SIZES, code)
+
+    def deviations(self, out: Path) -> list[tuple[float, float]]:
+        """(noisy - true, sigma) of every cell that a run measured, against counts by plain Python."""
+        found: list[tuple[float, float]] = []
+        for measured in json.loads((out / "measurements.json").read_text())["measurements"]:
+            true, sigma = self.marginal(measured["clique"]), math.sqrt(Fraction(measured["sigma2"]))
+            found += [(noisy - count, sigma) for noisy, count in zip(measured["values"], true, strict=True)]
+        return found
+
+
+def counted(
+    table: Sequence[Row], clique: Sequence[str], sizes: Mapping[str, int], code: Callable[[str, str], int]
+) -> list[int]:
+    """Counts of rows of text, row-major; a column that a row lacks is empty."""
+    found = Counter(tuple(code(name, row.get(name, "")) for name in clique) for row in table)
+    return [found[cell] for cell in product(*(range(sizes[name]) for name in clique))]
 
 
 def code(name: str, text: str) -> int:

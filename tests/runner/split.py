@@ -12,15 +12,14 @@ code with the product.
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from tests.runner import small
+from tests.runner.studies import head
 from tests.worlds.ports import free_ports
 
 COLUMNS = ("age", "work", "income", "grade", "sick")
@@ -29,22 +28,9 @@ SIZES = {"age": 7, "work": 4, "income": 5, "grade": 4, "sick": 3}
 TWO = {"north": ("age", "income"), "south": ("work", "grade", "sick")}
 THREE = {"north": ("age", "income"), "south": ("work",), "west": ("grade", "sick")}
 
-STUDY = """\
-[study]
-name = "split"
-algorithm = "aim"
-backend = "replicated"
-partition = "vertical"
-
-[privacy]
-epsilon = 4.0
-delta = 1e-6
-adjacency = "replace"
-max_rows = 4096
-
-[workload]
-degree = 2
-
+STUDY = (
+    head("split", backend="replicated", partition="vertical", epsilon="4.0", adjacency="replace")
+    + """\
 [aim]
 rounds = 3
 
@@ -66,22 +52,19 @@ min_size = 10
 connect_s = 300
 silence_s = 200
 """
+)
 
 Person = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A study on disk: its path, its parties' names in order, and what each owner holds of each person."""
+class Trial(small.Trial):
+    """A study whose owners hold some columns each. rows: of each owner, by person."""
 
-    path: Path
-    names: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, Person]]
-    ports: Mapping[str, int]
     union: bool
 
     @property
-    def population(self) -> list[Person]:
+    def pooled(self) -> list[Person]:
         """The joined table: what the synthetic one is about. Columns of an owner that lacks the person are
         empty."""
         held = [set(own) for own in self.rows.values()]
@@ -92,9 +75,7 @@ class Trial:
         ]
 
     def marginal(self, clique: Sequence[str]) -> list[int]:
-        """True counts of the population, row-major in the clique's order."""
-        found = Counter(tuple(code(name, row.get(name, "")) for name in clique) for row in self.population)
-        return [found[cell] for cell in product(*(range(SIZES[name]) for name in clique))]
+        return small.counted(self.pooled, clique, SIZES, code)
 
 
 def code(name: str, text: str) -> int:

@@ -58,6 +58,35 @@ data = "west.csv"
 """
 
 
+def head(
+    name: str,
+    *,
+    backend: str = "ideal",
+    partition: str = "horizontal",
+    epsilon: str = "50.0",
+    adjacency: str = "add-remove",
+    degree: int = 2,
+) -> str:
+    """The tables [study], [privacy] and [workload] of a study by AIM."""
+    return f"""\
+[study]
+name = "{name}"
+algorithm = "aim"
+backend = "{backend}"
+partition = "{partition}"
+
+[privacy]
+epsilon = {epsilon}
+delta = 1e-6
+adjacency = "{adjacency}"
+max_rows = 4096
+
+[workload]
+degree = {degree}
+
+"""
+
+
 def write_study(directory: Path, *changes: tuple[str, str], text: str = STUDY) -> Path:
     """The study with texts replaced; each must occur."""
     for old, new in changes:

@@ -124,7 +124,7 @@ GOOD = "33,Gov,2.5,1,no"
 TABLES: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "missing file": (None, ("north.csv", "does not exist")),
     "empty table": (f"{HEADER}\n", ("no rows", "allow_empty")),
-    "empty file": ("", ("line 1", "header")),
+    "empty file": ("", ("is empty", "header")),
     "no header": (f"{GOOD}\n{CANARY},Gov,1,1,no\n", ("none of the study's columns",)),
     "semicolons": (
         f"{HEADER}\n{GOOD}\n".replace(",", ";"),

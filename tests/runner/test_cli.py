@@ -421,10 +421,7 @@ def test_replicates_are_numbered_files(run: Run, finished: Path, tmp_path: Path)
     assert [file.name for file in made] == ["made.1.csv", "made.2.csv", "made.3.csv"]
     assert len({file.read_bytes() for file in made}) == 3
     assert {len(file.read_text().splitlines()) for file in made} == {41}
-    for options, sentence in (
-        ((), "name --out"),
-        (("--out", target, "--where", "sex=f"), "without --where"),
-    ):
+    for options, sentence in (((), "name --out"), (("--out", target, "--where", "sex=f"), "without --where")):
         code, _, err = run("sample", out, "-n", 40, "--replicates", 3, *options)
         assert code == 2 and sentence in err
     code, _, err = run("sample", out, "-n", 40, "--replicates", 1, "--out", target)

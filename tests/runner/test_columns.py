@@ -16,24 +16,12 @@ from pyarrow import parquet
 from mpc_protocols.errors import UsageError
 from runner.api import Run
 from runner.commands.cli import main
+from tests.runner.studies import head
 
 ROWS = 900
-STUDY = """\
-[study]
-name = "clinic"
-algorithm = "aim"
-backend = "ideal"
-partition = "horizontal"
-
-[privacy]
-epsilon = 50.0
-delta = 1e-6
-adjacency = "add-remove"
-max_rows = 4096
-
-[workload]
-degree = 1
-
+STUDY = (
+    head("clinic", degree=1)
+    + """\
 [aim]
 rounds = 1
 synthetic_rows = 400
@@ -53,6 +41,7 @@ name = "clinic"
 address = "127.0.0.1:7001"
 data = "clinic.csv"
 """
+)
 
 
 def write(directory: Path) -> None:

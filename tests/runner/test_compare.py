@@ -65,9 +65,7 @@ def test_costs_are_those_of_plan_for_the_changed_file(
         assert found[name]["changes"] == []
         (tmp_path / name).mkdir()
         other = small.write(
-            tmp_path / name,
-            parties=4,
-            changes=[("rounds = 3", "rounds = 1"), ('"replicated"', f'"{name}"')],
+            tmp_path / name, parties=4, changes=[("rounds = 3", "rounds = 1"), ('"replicated"', f'"{name}"')]
         )
         assert main(["plan", str(other.path), "--json", "--rows", "600"]) == 0
         plan = json.loads(capsys.readouterr().out)

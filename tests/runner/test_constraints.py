@@ -16,23 +16,11 @@ from parties.data.source import open_source
 from runner.commands.cli import main
 from runner.study import read
 from synth.domain import Domain
+from tests.runner.studies import head
 
-STUDY = """\
-[study]
-name = "clinic"
-algorithm = "aim"
-backend = "ideal"
-partition = "horizontal"
-
-[privacy]
-epsilon = 0.3
-delta = 1e-6
-adjacency = "add-remove"
-max_rows = 4096
-
-[workload]
-degree = 2
-
+STUDY = (
+    head("clinic", epsilon="0.3")
+    + """\
 [domain.columns]
 married = { kind = "categorical", values = ["never", "now", "once"] }
 years = { kind = "integer", low = 0, high = 60, bins = 12, zero = true }
@@ -54,6 +42,7 @@ name = "clinic"
 address = "127.0.0.1:7001"
 data = "clinic.csv"
 """
+)
 RULE = "[domain.columns]"
 LEAVE_OUT = 'domain.broken_rows = "leave out"\n'
 

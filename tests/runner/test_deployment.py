@@ -21,7 +21,17 @@ from parties import certificates
 from parties.budget.ledger import Ledger
 from tests.runner import small
 from tests.runner.folders import Folder, Folders
-from tests.runner.processes import CONTRACT_FILES, End, Program, eventually, happened, parties, results, run
+from tests.runner.processes import (
+    CONTRACT_FILES,
+    End,
+    Program,
+    eventually,
+    happened,
+    parties,
+    results,
+    run,
+    run_whole,
+)
 from tests.runner.test_end_to_end import Finished, check_shape
 
 CANARY = "CANARY-90217"
@@ -69,7 +79,7 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
     summary = same_everywhere(folders)
     warned = tuple(f"WARNING: {one['text']}" for one in summary["warnings"])  # type: ignore[attr-defined]
     assert warned and all(end.warnings == warned for end in ends.values())
-    finished = Finished(folders.trial, folders["north"].out)  # type: ignore[arg-type]
+    finished = Finished(folders.trial, folders["north"].out)
     for deviation, sigma in finished.deviations():  # 8 sigma: false alarms below 1e-13 for 76 cells
         assert abs(deviation) < 8 * sigma
     for folder in folders:
@@ -337,15 +347,7 @@ def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, p
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:
     trial = small.write(tmp_path / "study", parties=2)
     for arguments in ((), ("--party", "north")):
-        end = run(
-            "run",
-            trial.path,
-            *arguments,
-            "--out",
-            tmp_path / "out",
-            ledger=tmp_path / "l",
-            scratch=tmp_path / "s",
-        )
+        end = run_whole(tmp_path, trial.path, *arguments)
         assert end.code == 10 and "three" in end.complaint and end.complaint.count("\n") == 1
 
 

@@ -19,7 +19,7 @@ from runner.party.resume.earlier_attempt import cannot_resume
 from runner.results.outdir import RESEARCH_TABLE, TABLE
 from runner.study import load
 from tests.runner import split
-from tests.runner.processes import CONTRACT_FILES, End, parties, run
+from tests.runner.processes import CONTRACT_FILES, End, parties, run_whole
 
 ALIGNED = split.STUDY.replace('method = "psu"\nvia = "merge3"\nid = "person"\n', 'method = "row-order"\n')
 COUNT = 900
@@ -34,10 +34,7 @@ def study(
     **options: Any,
 ) -> split.Trial:
     named = [
-        (
-            'algorithm = "aim"',
-            'algorithm = "vertimrf"' + ("\nresearch = true" if research else ""),
-        ),
+        ('algorithm = "aim"', 'algorithm = "vertimrf"' + ("\nresearch = true" if research else "")),
         ("[aim]\nrounds = 3", f'[vertimrf]\nencoder = "{encoder}"'),
     ]
     text = ALIGNED if aligned else split.STUDY
@@ -47,15 +44,7 @@ def study(
 
 
 def carry_out(directory: Path, trial: split.Trial, *options: object) -> End:
-    return run(
-        "run",
-        trial.path,
-        "--out",
-        directory / "out",
-        *options,
-        ledger=directory / "ledger.db",
-        scratch=directory / "scratch",
-    )
+    return run_whole(directory, trial.path, *options)
 
 
 @pytest.mark.parametrize("encoder", ["fo", "fm"])

@@ -40,13 +40,7 @@ class Finished:
 
     def deviations(self) -> list[tuple[float, float]]:
         """(noisy - true, sigma) of every measured cell, against counts made by plain Python."""
-        found = []
-        for measured in self.measurements["measurements"]:
-            true = self.trial.marginal(measured["clique"])
-            sigma = math.sqrt(Fraction(measured["sigma2"]))
-            assert len(true) == len(measured["values"])
-            found += [(noisy - count, sigma) for noisy, count in zip(measured["values"], true, strict=True)]
-        return found
+        return self.trial.deviations(self.out)
 
 
 def carry_out(directory: Path, trial: small.Trial) -> Finished:

@@ -163,15 +163,7 @@ def test_a_score_that_may_be_told_is_charged(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     private, real_file = written_otherwise(run, tmp_path)
-    asked = [
-        "evaluate",
-        str(run / "out"),
-        "--real",
-        str(real_file),
-        "--private",
-        str(private),
-        "--json",
-    ]
+    asked = ["evaluate", str(run / "out"), "--real", str(real_file), "--private", str(private), "--json"]
     capsys.readouterr()
     assert main([*asked, "--private-score", "4"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -17,25 +17,13 @@ from runner.api import Run
 from runner.commands.cli import main
 from runner.study import load, private_file
 from synth.domain import Domain
+from tests.runner.studies import head
 
 ROWS = 900
 SECRET = "SECRET-42"
-STUDY = """\
-[study]
-name = "recidivism"
-algorithm = "aim"
-backend = "ideal"
-partition = "horizontal"
-
-[privacy]
-epsilon = 50.0
-delta = 1e-6
-adjacency = "add-remove"
-max_rows = 4096
-
-[workload]
-degree = 2
-
+STUDY = (
+    head("recidivism")
+    + """\
 [aim]
 rounds = 3
 synthetic_rows = 600
@@ -55,6 +43,7 @@ name = "court"
 address = "127.0.0.1:7001"
 data = "court.csv"
 """
+)
 PRIVATE = """\
 [csv]
 delimiter = ";"
@@ -221,7 +210,7 @@ def test_names_that_differ_in_capitals_only_need_no_line_each(
     )
     own = ["--private", f"court={tmp_path / 'court.toml'}"]
     assert main(check(tmp_path, *own)) == 30
-    assert "capitals count" in capsys.readouterr().out
+    assert 'write names = "ignore case" under [harmonise]' in capsys.readouterr().out
     told = PRIVATE.replace("[harmonise]\n", '[harmonise]\nnames = "ignore case"\n', 1)
     (tmp_path / "court.toml").write_text(told)
     assert main(check(tmp_path, *own)) == 0

@@ -201,15 +201,7 @@ ABORTED = "stopped: the protocol was aborted (exit 40), perhaps because of what 
         # has stopped
         (
             {
-                "north": [
-                    [
-                        "fail",
-                        [
-                            "ProtocolAborted",
-                            f"Party west {ABORTED}",
-                        ],
-                    ]
-                ],
+                "north": [["fail", ["ProtocolAborted", f"Party west {ABORTED}"]]],
                 "west": [
                     ["after", "north"],
                     ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]],
@@ -231,16 +223,7 @@ ABORTED = "stopped: the protocol was aborted (exit 40), perhaps because of what 
                         ],
                     ]
                 ],
-                "west": [
-                    ["after", "north"],
-                    [
-                        "fail",
-                        [
-                            "ProtocolAborted",
-                            f"Party south {ABORTED}",
-                        ],
-                    ],
-                ],
+                "west": [["after", "north"], ["fail", ["ProtocolAborted", f"Party south {ABORTED}"]]],
                 "south": [
                     ["after", "west"],
                     ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]],

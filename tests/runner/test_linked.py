@@ -5,6 +5,7 @@ With epsilon 1000 the noise is below a few rows a cell: |noise| > 10 sigma has p
 """
 
 import csv
+import hashlib
 import json
 import math
 from collections import Counter
@@ -16,7 +17,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from mpc_protocols.errors import StudyInvalid
 from parties.data.source import open_source
+from runner.api.spark import tally_spark
 from runner.commands.cli import main
 from runner.study import load, private_file
 from runner.study.hashing import digest
@@ -45,7 +48,7 @@ def check_tables(out: Any, allowed: Any = linked.MOST) -> None:
     for patient, row in zip(patients, rows, strict=True):
         assert (patient["age"], patient["sex"]) == (row["age"], row["sex"])
         assert many[patient["pid"]] == int(row["visits_count"])
-    assert list(visits[0]) == ["pid", "day", "diag", "cost"]
+    assert [name for name in visits[0] if name != "vid"] == ["pid", "day", "diag", "cost"]
     for one, after in pairwise(visits):
         assert int(one["pid"]) < int(after["pid"]) or (
             one["pid"] == after["pid"] and one["day"] <= after["day"]
@@ -275,6 +278,8 @@ def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path: Path)
         ("[session]", '[table.drugs]\nparent = "visits"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
          "need a key of their own, other than pid"),
         ("[session]", DRUGS.replace('parent = "visits"', 'parent = "drugs"'), "is this table itself"),
+        ("[session]", DRUGS.replace("[session]", DRUGS.replace("drugs", "packs").replace('"visits"', '"drugs"')).replace(
+            'parent = "visits"', 'parent = "packs"'), 'parent = "packs" belongs to rows of drugs itself'),
         ("[session]", DRUGS.replace('key = "vid"', 'key = "day"'), "The key day is among the columns of visits"),
         ("[session]", DRUGS.replace('key = "vid"', 'key = "drug"'), "The key drug is among the columns of drugs"),
         ("[session]", DRUGS.replace("[session]", DRUGS.replace("drugs", "packs").replace('"visits"', '"drugs"')),
@@ -371,36 +376,30 @@ def test_tables_that_a_database_unfolds_make_the_same_run_and_check_tells_their_
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("sqlalchemy")
     place = '{ url = "duckdb://north.duckdb", table = "%s", push_down = true }'
-    lines = {"north": f"data = {{ patients = {place % 'patients'}, visits = {place % 'visits'} }}"}
-    trial = linked.write(tmp_path, changes=[CLEAR, LOUD, PLAIN], data=lines)
+    names = ("patients", "visits", "drugs")
+    lines = {"north": "data = { " + ", ".join(f"{name} = {place % name}" for name in names) + " }"}
+    trial = linked.write(tmp_path, drugs=True, count=300, changes=[CLEAR, LOUD, PLAIN], data=lines)
     with duckdb.connect(str(tmp_path / "north.duckdb")) as database:
         for name, types in (
             ("patients", "pid VARCHAR, age INTEGER, sex VARCHAR"),
-            ("visits", "pid VARCHAR, day DATE, diag VARCHAR, cost DOUBLE"),
+            ("visits", "pid VARCHAR, vid VARCHAR, day DATE, diag VARCHAR, cost DOUBLE"),
+            ("drugs", "vid VARCHAR, drug VARCHAR, dose INTEGER"),
         ):
             database.execute(f"CREATE TABLE {name} ({types})")
             database.execute(f"INSERT INTO {name} FROM read_csv('{tmp_path / f'north_{name}.csv'}')")
     end = run("check", trial.path, "--party", "north", ledger=tmp_path / "ledger.db", scratch=tmp_path)
     assert end.code == 0 and "people have more than max_rows = 4 rows of visits" in end.output, end.complaint
+    assert "rows of visits have more than max_rows = 3 rows of drugs" in end.output
     out = carried_out(tmp_path, trial)
     check_tables(out)
+    check_drugs(out)
     assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('data = { patients = "members.csv", drugs = "drugs.csv" }', "data names drugs without visits"),
-        ("data = { patients = %s, visits = %s, drugs = %s }", "leave push_down out"),
-    ],
-)
-def test_what_belongs_to_visits_lies_where_they_do_and_is_unfolded_outside_databases(
-    tmp_path: Path, line: str, said: str
-) -> None:
-    line = line.replace("%s", '{ url = "duckdb://x.db", table = "t", push_down = true }')
-    line += '\ncolumns = ["visits", "drugs"]'
+def test_what_belongs_to_visits_lies_where_they_do(tmp_path: Path) -> None:
+    line = 'data = { patients = "members.csv", drugs = "drugs.csv" }\ncolumns = ["visits", "drugs"]'
     found = problems(linked.write(tmp_path, vertical=True, drugs=True, count=4, data={"south": line}).path)
-    assert any(said in sentence for sentence in found), found
+    assert any("data names drugs without visits" in sentence for sentence in found), found
 
 
 def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> None:
@@ -408,3 +407,74 @@ def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> 
     (tmp_path / "south_visits.csv").unlink()
     end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path)
     assert end.code == 30 and "south_visits.csv does not exist" in end.complaint
+
+
+def cut_by_persons(folder: Path, parts: int) -> list[Path]:
+    """North's tables in so many folders, by the first digits of the hash of a person."""
+    made = []
+    for number in range(parts):
+        own = folder / f"part-{number}"
+        own.mkdir()
+        made.append(own)
+    patients, visits, drugs = (read(folder / f"north_{name}.csv") for name in ("patients", "visits", "drugs"))
+
+    def place(pid: str) -> int:
+        return int(hashlib.sha256(f"clinic/pid/{pid}".encode()).hexdigest()[:8], 16) * parts >> 32
+
+    for number, own in enumerate(made):
+        theirs = [row for row in visits if place(row["pid"]) == number]
+        keys = {row["vid"] for row in theirs}
+        linked.write_csv(
+            own / "patients.csv",
+            [row for row in patients if place(row["pid"]) == number],
+            ("pid", "age", "sex"),
+        )
+        linked.write_csv(own / "visits.csv", theirs, ("pid", "vid", "day", "diag", "cost"))
+        linked.write_csv(
+            own / "drugs.csv", [row for row in drugs if row["vid"] in keys], ("vid", "drug", "dose")
+        )
+    return made
+
+
+def test_parts_that_are_cut_by_persons_are_unfolded_and_counted_where_they_are(tmp_path: Path) -> None:
+    tallies = 'data = { tallies = "*.tally", parts = 3, partitioned_by = "id" }'
+    trial = linked.write(tmp_path, drugs=True, count=300, changes=[CLEAR, LOUD, PLAIN], data={"north": ""})
+
+    def ask(*arguments: Any, code: int = 0) -> str:
+        end = run(*arguments, ledger=tmp_path / "ledger.db", scratch=tmp_path)
+        assert end.code == code, end.complaint
+        return str(end.complaint)
+
+    parts = cut_by_persons(tmp_path, 3)
+    for part in parts:
+        ask("tally", trial.path, "--data", part, "--out", part.with_suffix(".tally"))
+    own = tmp_path / "north.toml"
+    own.write_text(tallies + "\n")
+    named = ("--private", f"north={own}")
+    ask("check", trial.path, "--party", "north", "--private", own)
+    ask("run", trial.path, *named, "--out", tmp_path / "out")
+    check_drugs(tmp_path / "out")
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(tmp_path / "out", trial))
+    own.write_text(tallies.replace(', partitioned_by = "id"', "") + "\n")
+    assert "bounds a person's rows by pid" in ask(
+        "check", trial.path, "--party", "north", "--private", own, code=10
+    )
+    own.write_text(tallies + "\n")
+    (stranger,) = [read(parts[0] / "patients.csv")[0]]
+    with (parts[2] / "patients.csv").open("a") as file:
+        file.write(f"{stranger['pid']},1,f\r\n")
+    ask("tally", trial.path, "--data", parts[2], "--out", parts[2].with_suffix(".tally"))
+    told = ask("check", trial.path, "--party", "north", "--private", own, code=30)
+    assert "part-2.tally" in told and "part-0.tally" in told
+    (parts[1] / "visits.csv").write_text("pid,vid,day,diag,cost\nnobody,1,2024-01-01,u,1\n")
+    assert "no row of" in ask("tally", trial.path, "--data", parts[1], "--out", tmp_path / "x", code=30)
+    whole = tmp_path / "north_patients.csv"
+    assert "a folder with a file of each" in ask(
+        "tally", trial.path, "--data", whole, "--out", tmp_path / "x", code=2
+    )
+    own.write_text('data = { dask = "tls://x:1", ca = "a", cert = "b", key = "c", url = "/x/*.csv" }\n')
+    assert "Dask counts files of one table" in ask(
+        "check", trial.path, "--party", "north", "--private", own, code=10
+    )
+    with pytest.raises(StudyInvalid, match="a DataFrame is one table"):
+        tally_spark(trial.path, None, tmp_path / "x", name="all")

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from runner.commands.cli import main
+from runner.results import outdir
+from runner.version import VERSION
 from tests.runner.studies import STUDY
 
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')
@@ -59,6 +61,20 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("RUN study.toml", 2, 'did you mean "run"'),
         ("help chek", 2, 'did you mean "check"'),
         ("frobnicate", 2, "invalid choice"),
+        ("--hlep", 2, 'unrecognized arguments: --hlep (did you mean "--help"?)'),
+        ("--verison", 2, 'did you mean "--version"'),
+        ("-v run study.toml", 2, "-v; options stand after the COMMAND"),
+        ("run study.toml -out x", 2, 'did you mean "--out"'),
+        ("run study.toml \N{EM DASH}out x", 2, 'did you mean "--out"'),
+        ("run study.toml \N{EN DASH}quiet", 2, 'did you mean "--quiet"'),
+        ("run study.toml -o a -o b", 2, "-o/--out: is given twice"),
+        ("check study.toml -p north --party south", 2, "-p/--party: is given twice"),
+        ("sample out -n 5 --rows 6", 2, "-n/--rows: is given twice"),
+        # what a variable of the shell leaves that is not set
+        ("check study.toml -p ''", 2, "the value of -p is empty"),
+        ("check study.toml --party=", 2, "the value of --party is empty"),
+        ("run study.toml --out ' '", 2, "the value of --out is empty"),
+        ("check ''", 2, "an argument is empty"),
         ("certs", 2, "COMMAND"),
         # its options
         ("run study.toml --replce", 2, 'did you mean "--replace"'),
@@ -101,13 +117,19 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("sample nowhere -n 5", 2, "nowhere holds no finished run"),
         ("sample empty -n 5", 2, "empty holds no finished run"),
         ("query out aeg", 2, 'did you mean "age"'),
+        ("query out age,sex", 2, "write age sex, with blanks between them"),
         ("report nowhere", 2, "nowhere"),
+        ("report out/report.html", 2, "is a file of a run; name its directory, out."),
+        ("sample out/synthetic.csv -n 5", 2, "name its directory, out."),
+        ("verify out/run.json", 2, "name its directory, out."),
+        ("evaluate out --real nroth.csv", 30, 'did you mean "north.csv"'),
         ("graph empty", 2, "holds no finished run"),
         # a study that is none
         ("check none.toml", 10, "cannot be read"),
         ("check north.csv", 10, "looks like a table, not like a study"),
         ("run south.csv", 10, "`cosynth init DIR --from south.csv`"),
-        ("check .", 10, "cannot be read"),
+        ("check .", 10, "is a directory; name study.toml"),
+        ("run out", 10, "is a directory; name a file in it"),
         ("plan north.toml", 10, "north.toml"),
         # private files
         ("check study.toml --private north.toml", 2, "--party NAME"),
@@ -115,6 +137,8 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("check study.toml -p north --private south=north.toml", 2, "is of south, and --party says north"),
         ("check study.toml -p north --private a.toml --private b.toml", 2, "given twice"),
         ("check study.toml -p nroth", 2, 'did you mean "north"'),
+        ("check study.toml -p NORTH", 2, 'did you mean "north"'),
+        ("check study.toml --private north.toml=north", 2, 'no party north.toml (did you mean "north"?)'),
         ("check study.toml -p north --private none.toml", 10, "cannot be read"),
         ("check study.toml --private north=north.csv", 10, "a private file, which names it as `data`"),
         ("check study.toml --connect", 2, "--party NAME"),
@@ -124,6 +148,8 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         # where results go
         ("run study.toml -o out", 2, "holds a finished run"),
         ("run study.toml -o north.csv", 2, "north.csv"),
+        ("run study.toml --resume -o otu", 2, "no run was ever started in otu"),
+        ("run study.toml --resume -o empty", 2, "no run was ever started in empty"),
         # starting
         ("init . --from none.csv", 30, "does not exist"),
         ("init new --from notes.txt", 30, "must end in .csv, .parquet or .xlsx"),
@@ -151,6 +177,9 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
     ("before", "after", "code", "words"),
     [
         ('kind = "numeric"', 'kind = "float"', 10, 'did you mean "numeric"'),
+        ('kind = "numeric"', 'kind = "interger"', 10, 'did you mean "integer"'),
+        ('kind = "numeric"', 'kind = "catagorical"', 10, 'did you mean "categorical"'),
+        ('kind = "numeric"', 'kind = "Double"', 10, 'did you mean "numeric"'),
         ('kind = "numeric"', 'kind = "int"', 10, 'did you mean "integer"'),
         ('kind = "categorical"\nvalues = ["f", "m"]', 'kind = "bool"', 10, 'did you mean "boolean"'),
         ('kind = "categorical"\nvalues = ["f", "m"]', 'kind = "str"', 10, 'did you mean "categorical"'),
@@ -162,7 +191,31 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ("low = 17", "low = 170", 10, "low"),
         ('values = ["f", "m"]', 'values = ["f", "f"]', 10, "values"),
         ("rounds = 4", "roundz = 4", 10, 'did you mean "rounds"'),
-        ('data = "north.csv"', 'data = "nroth.csv"', 30, "does not exist, and the data of south is here"),
+        (
+            'data = "north.csv"',
+            'data = "nroth.csv"',
+            30,
+            'does not exist (did you mean "north.csv"?), and the data of',
+        ),
+        ('data = "north.csv"', 'data = "North.CSV"', 30, 'did you mean "north.csv"'),
+        ('data = "north.csv"', "data = 'C:\\Users\\me\\north.csv'", 30, "(folders are separated by / here)"),
+        ('data = "north.csv"', 'data = "C:\\Users\\me\\north.csv"', 10, "single quotation marks"),
+        # TOML as people write it who are used to something else
+        (
+            "epsilon = 1.0",
+            "epsilon = 1,0",
+            10,
+            "line {line}, column 12: Expected newline or end of document after a statement; a number",
+        ),
+        ("epsilon = 1.0", "epsilon: 1.0", 10, "; write key = value."),
+        ("epsilon = 1.0", "epsilon =", 10, "a value is missing after ="),
+        ("epsilon = 1.0", "epsilon = 1.0\nepsilon = 2.0", 10, "this name is there already; leave one out"),
+        ("delta = 1e-9", "delta = 0.001%", 10, "such as 0.01 for 1 %"),
+        ('algorithm = "aim"', "algorithm = \u201caim\u201d", 10, "write plain quotation marks"),
+        ('algorithm = "aim"', "algorithm = aim", 10, "write a text between quotation marks"),
+        ('algorithm = "aim"', 'algorithm = "aim"\nresearch = True', 10, "truth values are true and false"),
+        ("[[party]]", "[party]", 10, "such as [[party]], have two brackets"),
+        ('values = ["f", "m"]', 'values = ["f", "m"', 10, "line"),
         ('data = "north.csv"', 'data = "~/nobody-has-this.csv"', 30, "does not exist, and the data of south"),
         ('data = "north.csv"', 'data = "north.doc"', 10, "must name a .csv, .parquet or .xlsx file"),
         ('values = ["f", "m"]', 'values = ["f", "x"]', 30, "sex"),
@@ -177,7 +230,62 @@ def test_a_mistake_in_a_study_is_one_sentence(
     assert before in text
     (here / "wrong.toml").write_text(text.replace(before, after, 1))
     assert main(["check", "wrong.toml"]) == code
+    one_sentence(capsys, words.format(line=text[: text.index(before)].count("\n") + 1))
+
+
+HEAD, ROW = "age,sex,work", "40,f,a"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f"{HEAD}\n{ROW}\n".replace(",", ";"), 'delimiter = ";" under [csv]'),
+        (f"{HEAD}\n{ROW}\n".encode("utf-16"), 'is UTF-16; write encoding = "utf-16" under [csv]'),
+        (
+            f"{HEAD}\n{ROW}\n40,f,\u00e4\n".encode("latin-1"),
+            "line 3 is not UTF-8 text; save the file as UTF-8, or write",
+        ),
+        ("", "is empty; a table has at least a header line"),
+        ("\n\n", "is empty"),
+        (b"PK\x03\x04\x14\x00\x06\x00\xff\xfe", "is a workbook, not CSV; name it .xlsx"),
+        (b"PAR1\x15\x04\x15\xff", "is Parquet, not CSV; name it .parquet"),
+        (
+            f"{HEAD.upper()}\n{ROW}\n",
+            'none of the study\'s columns, but for capitals; write names = "ignore case"',
+        ),
+        (f"Age,sex,work\n{ROW}\n", 'no column "age", which the study declares; one differs in capitals only'),
+        (f"age, sex,work\n{ROW}\n", 'write from = " sex" under [harmonise.columns.sex] of the private file'),
+        (f"sep=,\n{HEAD}\n{ROW}\n", "line 1 is a remark; delete it"),
+        (f"# exported on Monday\n{HEAD}\n{ROW}\n", "line 1 is a remark; delete it"),
+        (f'{HEAD}\n"40,5",f,a\n', 'decimal = "," under [csv]'),
+    ],
+)
+def test_a_table_that_is_written_otherwise_is_answered_by_what_to_write(
+    here: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, words: str
+) -> None:
+    (here / "odd.csv").write_bytes(content.encode() if isinstance(content, str) else content)
+    text = (here / "study.toml").read_text()
+    (here / "odd.toml").write_text(text.replace('data = "north.csv"', 'data = "odd.csv"'))
+    assert main(["check", "odd.toml"]) == 30
     one_sentence(capsys, words)
+
+
+@pytest.mark.parametrize("line", ["-V", "--version", "version"])
+def test_the_version_is_told_as_people_ask_for_it(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert main([line]) == 0
+    assert capsys.readouterr().out == f"cosynth {VERSION}\n"
+
+
+def test_a_run_that_had_released_nothing_begins_anew_and_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(here / "another.db"))
+    with outdir.claim(here / "early"):
+        pass  # it died here
+    assert main(["run", "study.toml", "-o", "early", "--resume"]) == 0
+    assert "nothing to resume in early: no release is on record there" in capsys.readouterr().out
+    assert main(["run", "study.toml", "-o", "early", "--resume"]) == 0
+    assert "nothing to resume" not in capsys.readouterr().out
 
 
 def test_a_home_directory_is_expanded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

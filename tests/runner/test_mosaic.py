@@ -34,11 +34,7 @@ from tests.runner import small, split
 from tests.runner.processes import CONTRACT_FILES, events, parties, run
 
 SIZES = small.SIZES | {"age": 60, "income": 41}
-WIDE = [
-    ('algorithm = "aim"', 'algorithm = "mosaic"'),
-    ("bins = 6", "bins = 60"),
-    ("bins = 4", "bins = 40"),
-]
+WIDE = [('algorithm = "aim"', 'algorithm = "mosaic"'), ("bins = 6", "bins = 60"), ("bins = 4", "bins = 40")]
 ADAPTIVE, FIXED = ("[aim]\nrounds = 3", "[mosaic]"), ("[aim]\nrounds = 3", "[mosaic]\nrounds = 6")
 
 
@@ -235,10 +231,7 @@ DAMAGE: list[tuple[str, Callable[[dict[str, Any], dict[str, Any]], object]]] = [
 
 @pytest.mark.parametrize(("what", "change"), DAMAGE)
 def test_a_report_of_damaged_files_is_refused(
-    ideal: World,
-    tmp_path: Path,
-    what: str,
-    change: Callable[[dict[str, Any], dict[str, Any]], object],
+    ideal: World, tmp_path: Path, what: str, change: Callable[[dict[str, Any], dict[str, Any]], object]
 ) -> None:
     shutil.copytree(ideal.finished.out, tmp_path / "out")
     told, run_json = json.loads(json.dumps([ideal.finished.measurements, ideal.finished.run]))

@@ -153,9 +153,7 @@ def world(tmp_path: Path) -> World:
                 {"half": "passive", "run": SESSION, "columns": list(SIZES.items()), "cut": CUT}, passive
             )
         },
-        "south": {
-            CALIBRATION: json.dumps({"probability": {"slope": 0.9, "offset": 0.05}}).encode(),
-        },
+        "south": {CALIBRATION: json.dumps({"probability": {"slope": 0.9, "offset": 0.05}}).encode()},
     }
     for owner, files in contents.items():
         folder = tmp_path / "parties" / owner

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,12 +31,21 @@ DOMAIN = "[domain.columns]"
 ANOTHER = "ab" * 32
 
 
-def study(folder: Path, prior: str = "", backend: str = "ideal", changes: Any = (), north: str = "") -> Path:
-    """A study of mosaic, with a [prior] table of this content. north: a line of that party."""
+def study(
+    folder: Path,
+    prior: str = "",
+    backend: str = "ideal",
+    changes: Any = (),
+    north: str = "",
+    pins: Mapping[str, str] | None = None,
+) -> Path:
+    """A study of mosaic, with a [prior] table of this content. north: a line of that party. pins:
+    fingerprints, by party."""
     folder.mkdir()
     text = f"[prior]\n{prior}\n\n{DOMAIN}" if prior else DOMAIN
     changes = [*IDEAL, ('"replicated"', f'"{backend}"'), (DOMAIN, text), *changes]
-    return small.write(folder, changes=changes, party={"north": north}).path
+    lines = {name: f'fingerprint = "{pin}"' for name, pin in (pins or {}).items()}
+    return small.write(folder, changes=changes, party={"north": north, **lines}).path
 
 
 @pytest.fixture(scope="module")

@@ -42,10 +42,7 @@ def test_the_page_names_every_method_of_a_party_and_every_public_name() -> None:
     methods = [name for name in vars(protocols.ThreeParties) if not name.startswith("_")]
     assert set(methods) - {"number", "traffic"} == set(
         re.findall(r"^\| `(\w+)\(.*?\)` \|", PAGE, re.MULTILINE)
-    ) - {
-        "in_one_process",
-        "as_party",
-    }
+    ) - {"in_one_process", "as_party"}
     for name in protocols.__all__:
         assert getattr(protocols, name).__doc__
 

@@ -93,10 +93,7 @@ def test_the_noisy_number_of_rows_is_the_mean_of_the_first_batch() -> None:
     assert list(found.differing()) == ["beta"]  # a bound that is fixed is charged
     assert list(
         Account(found.study, None, {**privacy, "noisy_total": 11.0}, measured, 11.0, False).differing()
-    ) == [
-        "noisy_total",
-        "beta",
-    ]
+    ) == ["noisy_total", "beta"]
 
 
 def test_numbers_are_compared_up_to_their_last_digits() -> None:

@@ -33,6 +33,7 @@ from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 from mpc_protocols.public import answers
 from mpc_protocols.wire import Wire
 from synth.algorithm import ALGORITHMS
@@ -218,23 +219,12 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     assert [each.messages_sent for each in traffic] == tally.messages
 
 
-class _Quiet(MarginalOracle):
+class _Quiet(RelayedOracle):
     """An oracle with variances so small that there is no noise, still several of them."""
 
     def __init__(self, oracle: MarginalOracle) -> None:
-        self.oracle, self.facts = oracle, oracle.facts
+        super().__init__(oracle)
         self.selections, self.variances = list[tuple[int, int]](), set[int]()
-
-    @property
-    def row_bound(self) -> int:
-        return self.oracle.row_bound
-
-    @property
-    def noisy_total(self) -> float | None:
-        return self.oracle.noisy_total
-
-    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[int]:
-        return self.oracle.prepare(cliques, levels)
 
     def select(self, *arguments: Any) -> list[int]:
         found = self.oracle.select(*arguments)

@@ -40,10 +40,7 @@ MODEL = fit(
 RELEASE = Release(
     np.array([[0, 3], [2, 1]], np.uint8),
     MODEL.to_bytes(),
-    (
-        Measured(("a",), Fraction(3, 2), 0, VALUES),
-        Measured(("a", "b/2"), Fraction(5), 1, COARSE, (HALVES,)),
-    ),
+    (Measured(("a",), Fraction(3, 2), 0, VALUES), Measured(("a", "b/2"), Fraction(5), 1, COARSE, (HALVES,))),
     (("a", "b/2"), (), ("b",)),
     6.25,
     7,
@@ -123,6 +120,12 @@ def test_what_was_written_is_read() -> None:
         (
             "a negative rho, which would lower a contributor's ledger",
             lambda header: header["events"][0].update(rho=[-1, 2]),
+        ),
+        (
+            "clients' choices that were not measured",
+            lambda header: [
+                each.update(what="choices") for each in header["events"] if each["what"] == "select"
+            ],
         ),
         ("a negative beta", lambda header: header["events"][0].update(beta=[-1, 2])),
         ("a rho beyond floats", lambda header: header["events"][0].update(rho=[2**1024, 1])),

@@ -183,6 +183,8 @@ def test_the_committed_schema_is_the_readers() -> None:
 def test_the_committed_reference_has_the_readers_tables_of_keys() -> None:
     committed = PAGE.read_text(encoding="utf-8")
     assert committed == page(committed), f"python -m runner.study.declared.reference {PAGE.relative_to(ROOT)}"
+    with pytest.raises(ValueError, match="privacy has no table of keys"):
+        page("## [privacy]\n\nWords only.\n")
 
 
 def keys(node: object, table: str = "") -> set[tuple[str, str]]:

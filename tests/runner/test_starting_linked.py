@@ -63,6 +63,76 @@ def test_two_files_become_a_study_that_is_read_once_it_is_confirmed(
     assert "a person with all that is theirs" in capsys.readouterr().out
 
 
+def with_drugs(folder: Path, header: str = "visit,drug") -> list[str]:
+    """Visits have a number of their own, and drugs: three of the first, two of the second, and so on."""
+    given = write(folder, visits="pid,visit,day,diag,cost")
+    rows = (
+        f"p{n},{place},2024-{v + 1:02}-0{v + 3},{'uvw'[v % 3]},{v * 7.5}"
+        for place, (n, v) in enumerate(VISITS)
+    )
+    (folder / "Visits 2024.csv").write_text("\n".join(["pid,visit,day,diag,cost", *rows]))
+    drugs = [
+        (place, f"{'xyz'[place % 3]}{number}", person)
+        for place, (person, visit) in enumerate(VISITS)
+        for number in range(3 - visit)
+    ]
+    lines = (
+        ",".join([str(place), drug, *([f"p{person}"] if "pid" in header else [])])
+        for place, drug, person in drugs
+    )
+    (folder / "drugs.csv").write_text("\n".join([header, *lines]))
+    return [*given, "--linked", str(folder / "drugs.csv")]
+
+
+@pytest.mark.parametrize("header", ["visit,drug", "visit,drug,pid"])
+def test_what_belongs_to_a_persons_rows_is_found_by_the_key_of_these(
+    tmp_path: Path, header: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "study"
+    assert main(["init", str(out), *with_drugs(tmp_path, header)]) == 0
+    proposed = (out / "domain.proposed.toml").read_text()
+    assert "TO BE ASKED: drugs: its rows are taken to belong to those of visits, by visit" in proposed
+    tables = tomllib.loads(proposed)["table"]
+    assert [(name, own["parent"], own["key"], own["max_rows"]) for name, own in tables.items()] == [
+        ("visits", "patients", "pid", 4),
+        ("drugs", "visits", "visit", 3),
+    ]
+    assert "visit" not in tables["visits"]["columns"] and tables["drugs"]["columns"].keys() <= {"drug"}
+    assert tomllib.loads((out / "private.example.toml").read_text())["data"].keys() == {
+        "patients",
+        "visits",
+        "drugs",
+    }
+    codes = '[table.drugs.columns.drug]\nkind = "categorical"\nvalues = ["x", "y"]\n'
+    (out / "study.toml").write_text(
+        (out / "study.toml").read_text() + proposed + ("" if tables["drugs"]["columns"] else codes)
+    )
+    linked = read.load(out / "study.toml").linked
+    assert linked is not None and linked.owner("drugs") == "visits"
+    assert main(["plan", str(out / "study.toml"), "--rows", "500"]) == 0
+    capsys.readouterr()
+
+
+def test_whose_rows_they_are_is_asked_where_it_cannot_be_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*more: str) -> str:
+        assert main(["init", str(tmp_path / "study"), *given, *more]) == 2
+        return capsys.readouterr().err
+
+    given = with_drugs(tmp_path, "name,drug")
+    assert "drugs belong to cannot be told: it has no column pid" in said()
+    given = with_drugs(tmp_path)
+    (tmp_path / "packs.csv").write_text("pack,visit\n1,2\n2,2\n")
+    (tmp_path / "pills.csv").write_text("pack,weight\n1,2\n1,3\n")
+    packs, pills = ("--linked", str(tmp_path / "packs.csv")), ("--linked", str(tmp_path / "pills.csv"))
+    assert "pills belongs to rows of packs, which has no column pid" in said(*packs, *pills)
+    stays = (tmp_path / "Visits 2024.csv").read_text()
+    (tmp_path / "stays.csv").write_text(stays)
+    told = said("--linked", str(tmp_path / "stays.csv"))
+    assert "visit of visits and visit of stays could all name them" in told
+
+
 def test_children_of_nobody_and_an_order_with_gaps_are_told_in_the_private_file(tmp_path: Path) -> None:
     given = write(tmp_path)
     with (tmp_path / "Visits 2024.csv").open("a") as file:
@@ -77,7 +147,7 @@ def test_children_of_nobody_and_an_order_with_gaps_are_told_in_the_private_file(
     ("headers", "more", "said"),
     [
         (("pid,age,ward", "person,day,diag,cost"), [], "none could be it"),
-        (("ward,age,pid", "ward,day,diag,cost"), ["--key", "diag"], "is not a column of all tables"),
+        (("ward,age,pid", "ward,day,diag,cost"), ["--key", "diag"], "is not a column of the table of people"),
         (("pid,age,ward", "pid,day,diag,age"), ["--key", "age"], "names a row of"),
         (("pid,age,ward", "pid,day,diag,cost"), ["--vertical"], "leave --vertical out"),
         (("pid,age,ward", "pid,day,diag,cost"), ["--from", "x.csv"], "leave --from out"),
@@ -127,7 +197,7 @@ def test_what_python_cannot_propose_is_said_in_a_sentence(tmp_path: Path) -> Non
     for given, more, said in (
         ({"patients": one}, {}, "and what belongs to them"),
         ({"patients": one, "my visits": one}, {}, "by names of small letters"),
-        ({"patients": one, "visits": one}, {"key": "sex"}, "is not a column of all tables"),
+        ({"patients": one, "visits": one}, {"key": "sex"}, "is not a column of the table of people"),
         ({"patients": one, "visits": 5}, {}, "got int for visits"),
         ({"patients": one, "visits": one}, {"north": one}, "linked tables of one custodian"),
         (one, {"key": "pid"}, "linked tables of one custodian"),

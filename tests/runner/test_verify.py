@@ -140,7 +140,16 @@ ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
         50,
         "is charged rho 0.0001 and costs",
     ),
-    (change_run(lambda run: run["privacy"].update(rho=0.01)), 50, "and the cap is 0.01"),
+    (
+        change_run(lambda run: run["privacy"].update(rho=run["privacy"]["rho_spent"] * 0.99999)),
+        50,
+        "and the cap is",
+    ),
+    (
+        change_run(lambda run: run["privacy"].update(rho_spent=run["privacy"]["rho_spent"] * 0.99999)),
+        50,
+        "states rho_spent",
+    ),
     (
         change_run(lambda run: run["privacy"].update(epsilon=2.0)),
         50,

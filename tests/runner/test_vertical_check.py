@@ -123,8 +123,7 @@ def test_owners_of_a_rehearsal_are_read_by_their_private_files(
 ) -> None:
     trial = split.write(tmp_path, own=split.THREE)
     rewrite(
-        tmp_path / "west.csv",
-        lambda rows: [[name.replace("grade", "Note") for name in rows[0]], *rows[1:]],
+        tmp_path / "west.csv", lambda rows: [[name.replace("grade", "Note") for name in rows[0]], *rows[1:]]
     )
     assert found(capsys, trial.path)[0] == 10  # nobody has grade
     (tmp_path / "west.toml").write_text('[harmonise.columns.grade]\nfrom = "Note"\n')

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -20,7 +19,7 @@ import pytest
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
 from tests.runner import split
-from tests.runner.processes import CONTRACT_FILES, End, events, parties, run
+from tests.runner.processes import CONTRACT_FILES, End, events, parties, run_whole
 from tests.runner.test_end_to_end import check_shape
 
 LOUD = ("epsilon = 4.0", "epsilon = 400.0")
@@ -41,11 +40,7 @@ class Finished:
 
     def deviations(self) -> list[tuple[float, float]]:
         """(noisy - true, sigma) of every measured cell, against a join in plain Python."""
-        found = []
-        for measured in self.measurements:
-            true, sigma = self.trial.marginal(measured["clique"]), math.sqrt(Fraction(measured["sigma2"]))
-            found += [(noisy - count, sigma) for noisy, count in zip(measured["values"], true, strict=True)]
-        return found
+        return self.trial.deviations(self.out)
 
     def whole(self, party: str) -> list[dict[str, Any]]:
         """The phases as a party's private log has them, with nothing withheld."""
@@ -59,14 +54,7 @@ class Finished:
 
 
 def carry_out(directory: Path, trial: split.Trial) -> Finished:
-    end = run(
-        "run",
-        trial.path,
-        "--out",
-        directory / "out",
-        ledger=directory / "ledger.db",
-        scratch=directory / "scratch",
-    )
+    end = run_whole(directory, trial.path)
     assert end.code == 0 and end.complaint == "", end
     assert not parties(directory)
     return Finished(directory, trial, end)
@@ -113,7 +101,7 @@ def test_the_counts_are_those_of_the_join(runs: dict[str, Finished], name: str) 
     finished = runs[name]
     assert len(finished.run["selected"]) == 3 and len(finished.deviations()) > 60
     assert all(sigma < 1.5 and abs(deviation) <= 10 * sigma for deviation, sigma in finished.deviations())
-    assert abs(finished.run["rows"] - len(finished.trial.population)) < 15
+    assert abs(finished.run["rows"] - len(finished.trial.pooled)) < 15
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -268,7 +256,7 @@ def test_the_python_api_takes_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
     done = run_study(
         trial.path, {**frames, "north": pd.concat([frames["north"], repeated])}, tmp_path / "out"
     )
-    assert abs(done.summary["rows"] - len(trial.population)) < 15
+    assert abs(done.summary["rows"] - len(trial.pooled)) < 15
     for measured in json.loads((tmp_path / "out" / "measurements.json").read_text())["measurements"]:
         true = trial.marginal(measured["clique"])
         assert all(abs(noisy - count) < 15 for noisy, count in zip(measured["values"], true, strict=True))

@@ -411,13 +411,7 @@ def page_shown(address: str, profile: Path) -> str:
         pytest.skip("there is no browser here")
     asked = subprocess.run(
         [
-            *(
-                browser,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                f"--user-data-dir={profile}",
-            ),
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"),
             *("--virtual-time-budget=3000", "--dump-dom", address),
         ],
         capture_output=True,

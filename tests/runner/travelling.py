@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine import step
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 
 if TYPE_CHECKING:
@@ -64,26 +67,28 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     trio.TAPPED.clear()
     facts = StudyFacts(SIZES, "add-remove", 1, 4 * MAX_ROWS, wire.session_id)
     counts = counts_of(table(kind, wire.me))
-    if wire.me == 1:
-        with ReplicatedOracle(wire, facts, counts, AllowAll()) as oracle:
-            handles = oracle.prepare(CLIQUES)
-            rng = np.random.default_rng(0)  # public answers, a third of them zero
-            answers = [
-                rng.integers(0, 999, facts.cells(clique)) * (rng.random(facts.cells(clique)) < 0.7)
-                for clique in CLIQUES
-            ]
-            weights = [Fraction(weight) for weight in (1, 2, 1, 3)]
-            oracle.select(
-                handles,
-                [answer.astype(np.float64) for answer in answers],
-                weights,
-                [Fraction(0)] * 4,
-                Fraction(1, 2),
-            )
-            oracle.measure(handles[1:3], Fraction(10_000))
-            oracle.total(Fraction(400))
-    elif wire.me < wire.computing:
-        follow(wire, facts, counts, AllowAll())
-    else:
-        contribute(wire, facts, counts)
+    # which form of a protocol is taken, and so its sizes, follows from how far apart the parties are, too
+    with mock.patch.object(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES):
+        if wire.me == 1:
+            with ReplicatedOracle(wire, facts, counts, AllowAll()) as oracle:
+                handles = oracle.prepare(CLIQUES)
+                rng = np.random.default_rng(0)  # public answers, a third of them zero
+                answers = [
+                    rng.integers(0, 999, facts.cells(clique)) * (rng.random(facts.cells(clique)) < 0.7)
+                    for clique in CLIQUES
+                ]
+                weights = [Fraction(weight) for weight in (1, 2, 1, 3)]
+                oracle.select(
+                    handles,
+                    [answer.astype(np.float64) for answer in answers],
+                    weights,
+                    [Fraction(0)] * 4,
+                    Fraction(1, 2),
+                )
+                oracle.measure(handles[1:3], Fraction(10_000))
+                oracle.total(Fraction(400))
+        elif wire.me < wire.computing:
+            follow(wire, facts, counts, AllowAll())
+        else:
+            contribute(wire, facts, counts)
     return trio.TAPPED[:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,32 +16,15 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency
 from synth.algorithms.aim.algorithm import ALGORITHM, AimConfig
 from synth.algorithms.aim.loop import run
-from synth.algorithms.aim.plan import AimPlan
 from synth.budget.accounting import Accountant
-from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.workload import Workload
-from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
+from tests.synth.chained import CODES, DOMAIN, LINKS, ROWS, WORKLOAD, planned
+from tests.synth.oracles import RefuseThird, ScriptedOracle, codes_domain, ideal
 
 pytestmark = pytest.mark.usefixtures("whatever_the_noise")
 
-ROWS = 20_000
-DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
-WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)
-LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
-
-
-def plan_for(
-    config: AimConfig,
-    epsilon: float = 1.0,
-    adjacency: Adjacency = "add-remove",
-    unit_rows: int = 1,
-    domain: Domain = DOMAIN,
-    workload: Workload = WORKLOAD,
-) -> AimPlan:
-    return ALGORITHM.plan(
-        domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
-    )
+plan_for = partial(planned, ALGORITHM, workload=WORKLOAD)
 
 
 @pytest.mark.parametrize("rounds", [1, 5])

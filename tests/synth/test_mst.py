@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -18,39 +19,17 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
 from synth.algorithms.mst.loop import run
-from synth.algorithms.mst.plan import MstPlan
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.judgement.metrics import marginal, workload_error
 from synth.mrf import model_size_mb
-from synth.workload import Workload
-from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
+from tests.synth.chained import CODES, DOMAIN, LINKS, ROWS, planned
+from tests.synth.oracles import RefuseThird, ScriptedOracle, codes_domain, ideal
 
 pytestmark = pytest.mark.usefixtures("whatever_the_noise")
 
-ROWS = 20_000
-DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
-LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
-
-
-def plan_for(
-    config: MstConfig | None = None,
-    epsilon: float = 1.0,
-    adjacency: Adjacency = "add-remove",
-    unit_rows: int = 1,
-    domain: Domain = DOMAIN,
-) -> MstPlan:
-    workload = Workload(domain, (domain.names[:1],))  # no algorithm that spans all columns cares
-    return ALGORITHM.plan(
-        domain,
-        workload,
-        config or MstConfig(),
-        epsilon=epsilon,
-        delta=1e-9,
-        adjacency=adjacency,
-        unit_rows=unit_rows,
-    )
+plan_for = partial(planned, ALGORITHM)
 
 
 def dependence(codes: NDArray[np.int64], domain: Domain) -> nx.Graph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,33 +15,16 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from synth.algorithms.mwem.algorithm import ALGORITHM, MwemConfig
 from synth.algorithms.mwem.loop import run
-from synth.algorithms.mwem.plan import MwemPlan
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON
-from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.workload import Workload
-from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
+from tests.synth.chained import CODES, DOMAIN, LINKS, ROWS, WORKLOAD, planned
+from tests.synth.oracles import RefuseThird, ScriptedOracle, codes_domain, ideal
 
 pytestmark = pytest.mark.usefixtures("whatever_the_noise")
 
-ROWS = 20_000
-DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
-WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)
-LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
-
-
-def plan_for(
-    config: MwemConfig,
-    epsilon: float = 1.0,
-    adjacency: Adjacency = "add-remove",
-    unit_rows: int = 1,
-    domain: Domain = DOMAIN,
-    workload: Workload = WORKLOAD,
-) -> MwemPlan:
-    return ALGORITHM.plan(
-        domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
-    )
+plan_for = partial(planned, ALGORITHM, workload=WORKLOAD)
 
 
 def test_the_papers_noise_on_what_the_total_leaves() -> None:

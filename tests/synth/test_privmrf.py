@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,38 +20,16 @@ from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
 from synth.algorithms.privmrf.algorithm import ALGORITHM, PrivMrfConfig
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.loop import run
-from synth.algorithms.privmrf.plan import MAX_SETS, PrivMrfPlan
+from synth.algorithms.privmrf.plan import MAX_SETS, questions
 from synth.budget.accounting import Accountant
-from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.mrf import model_size_mb
-from synth.workload import Workload
-from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
+from tests.synth.chained import CODES, DOMAIN, LINKS, ROWS, planned
+from tests.synth.oracles import RefuseThird, ScriptedOracle, codes_domain, ideal
 
 pytestmark = pytest.mark.usefixtures("whatever_the_noise")
 
-ROWS = 20_000
-DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
-LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
-
-
-def plan_for(
-    config: PrivMrfConfig | None = None,
-    epsilon: float = 1.0,
-    adjacency: Adjacency = "add-remove",
-    unit_rows: int = 1,
-    domain: Domain = DOMAIN,
-) -> PrivMrfPlan:
-    workload = Workload(domain, (domain.names[:1],))
-    return ALGORITHM.plan(
-        domain,
-        workload,
-        config or PrivMrfConfig(),
-        epsilon=epsilon,
-        delta=1e-9,
-        adjacency=adjacency,
-        unit_rows=unit_rows,
-    )
+plan_for = partial(planned, ALGORITHM)
 
 
 @pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 1), ("replace", 3)])
@@ -85,6 +64,14 @@ def test_any_answers_stay_within_the_cap_and_the_model(
     assert model_size_mb(DOMAIN.sizes, [m.clique for m in got.measurements]) <= limit
     assert len(got.selected) == len(set(got.selected)) <= plan.rounds[1]
     assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
+
+
+@pytest.mark.parametrize("columns", [2, 12])
+def test_the_noise_that_beta_is_planned_for_is_no_less_than_any_question_has(columns: int) -> None:
+    domain = codes_domain(**{f"x{number}": 3 for number in range(columns)})
+    plan = plan_for(domain=domain)
+    widest = questions(domain, plan.config).widest(plan.charges, plan.budget.rho_cap)
+    assert max(plan.sigma2, plan.pairs_sigma2, plan.marginal_sigma2(columns)) <= widest
 
 
 @settings(max_examples=60)

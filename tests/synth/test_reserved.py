@@ -74,10 +74,7 @@ def test_a_model_that_cannot_hold_them_is_refused_before_anything_is_spent_on_th
     promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove"}
     promise["reserved"] = Reserved((("a", "b"),), Fraction(1, 5))
     plan = algorithm.plan(
-        domain,
-        Workload.from_spec({"degree": 1}, domain),
-        algorithm.config(max_model_mb=0.1),
-        **promise,
+        domain, Workload.from_spec({"degree": 1}, domain), algorithm.config(max_model_mb=0.1), **promise
     )
     guard = Accountant(plan.budget)
     codes = np.zeros((50, 3), np.int64)

@@ -16,7 +16,6 @@ from mpc_protocols.psu.two_owners.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
-    from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
 
@@ -44,13 +43,7 @@ class Open(TwoOwners):
         return self.reveals
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         if any(len(entry) >= WIDTH for entry in entries):
             raise DataRefused(f"An identifier of this party has {WIDTH} bytes or more; shorten it.")

@@ -31,10 +31,6 @@ def test_a_transcript_is_of_contents_places_and_lengths_and_not_of_the_scheduler
     frames = [Frame("", 0, 1, 1, b"ab"), Frame("", 0, 1, 2, b"c"), Frame("/noise", 1, 0, 1, b"d")]
     usual = Transcript.of(frames)
     assert Transcript.of([frames[2], *frames[:2]]) == usual
-    for other in (
-        Frame("", 0, 1, 2, b"e"),
-        Frame("", 1, 0, 2, b"c"),
-        Frame("/beside", 0, 1, 2, b"c"),
-    ):
+    for other in (Frame("", 0, 1, 2, b"e"), Frame("", 1, 0, 2, b"c"), Frame("/beside", 0, 1, 2, b"c")):
         assert Transcript.of([frames[0], other, frames[2]]) != usual
     assert Transcript.of([Frame("", 0, 1, 1, b"a"), Frame("", 0, 1, 2, b"bc"), frames[2]]) != usual

@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.functionality import Level, MarginalOracle
+from mpc_protocols.functionality import Handle, Level, MarginalOracle
 from tests.worlds.tables import ONE_WAY, SMALL
+
+
+def columns_first(oracle: MarginalOracle) -> tuple[list[Any], list[Handle]]:
+    """What is seen of each column, and five wider candidates."""
+    handles = oracle.prepare(ONE_WAY)
+    measured = [list(x) for x in oracle.measure(handles, SMALL)]
+    seen: list[Any] = [handles, measured, oracle.row_bound, oracle.noisy_total]
+    return seen, oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
 
 
 def work(oracle: MarginalOracle) -> list[Any]:
     """All kinds of questions; at tiny sigma and huge epsilon the answers do not depend on the noise."""
-    handles = oracle.prepare(ONE_WAY)
-    seen: list[Any] = [
-        handles,
-        [list(x) for x in oracle.measure(handles, SMALL)],
-        oracle.row_bound,
-        oracle.noisy_total,
-    ]
-    wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
+    seen, wide = columns_first(oracle)
     seen += [wide, [list(x) for x in oracle.measure([wide[2], wide[0], wide[3]], SMALL)]]
     cells = [60, 10, 12, 10, 3]
     for seed in range(3):
@@ -39,10 +40,15 @@ def work(oracle: MarginalOracle) -> list[Any]:
     return seen
 
 
-def wide_keys(oracle: MarginalOracle) -> list[int]:
+def total_and_work(oracle: MarginalOracle) -> list[Any]:
+    """`work`, after a total that is asked before anything is shared."""
+    return [oracle.total(SMALL), *work(oracle)]
+
+
+def wide_keys(oracle: MarginalOracle, rows: float = 650.0) -> list[int]:
     """Three picks of a favourite: with a bound of 40,000,000 rows their keys take 64 bits."""
     handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
-    answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
+    answers = [np.full(n, rows / n) for n in (12, 20, 10)]
     found = []
     for favourite in range(3):
         weights = [Fraction(50 if q == favourite else 1) for q in range(3)]

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Cohorts, Event, Guard, LocalVector, Question
+from mpc_protocols.functionality import Clique, Cohorts, Event, Guard, Indices, LocalVector, Question
 from mpc_protocols.mechanisms.gaussian import sample
 from mpc_protocols.public.cohorts.public import CohortState, checked
 
@@ -41,11 +41,7 @@ class IdealCohorts(Cohorts):
         return self._state.transcript
 
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         plan = self._state.begin_sum(self.clients, question, clients, sigma2, cliques)
@@ -55,12 +51,7 @@ class IdealCohorts(Cohorts):
         return noisy
 
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """See `Cohorts`."""
         fresh, positions = self._state.begin_popular(self.clients, question, clients, least, event, among)

@@ -4,14 +4,14 @@ nothing charged."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle, Watch, unwatched
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SEED = 20_002
 
 
-class IdealDryRun(DryRun):
+class IdealDryRun(RelayedOracle, DryRun):
     """The ideal oracle on a presumed table. A cost model of a secure backend may extend it by the messages of
     each step."""
 
@@ -32,7 +32,6 @@ class IdealDryRun(DryRun):
         watch: Watch = unwatched,
     ) -> None:
         """counts: marginals of the presumed table. dealers, watch: as for `IdealOracle`."""
-        self.facts = facts
         self._parties = parties
         self._shared_cells = 0
 
@@ -43,6 +42,7 @@ class IdealDryRun(DryRun):
 
         chance = np.random.default_rng(SEED).bytes  # of nobody's data: the same study is always told the same
         self._ideal = IdealOracle(facts, counted, AllowAll(), chance, dealers, watch)
+        super().__init__(self._ideal)
 
     @property
     def rounds(self) -> int:
@@ -63,45 +63,6 @@ class IdealDryRun(DryRun):
     @property
     def seconds(self) -> float:
         return 0.0
-
-    @property
-    def row_bound(self) -> int:
-        return self._ideal.row_bound
-
-    @property
-    def noisy_total(self) -> float | None:
-        return self._ideal.noisy_total
-
-    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
-        return self._ideal.prepare(cliques, levels)
-
-    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
-        self._ideal.expect(sigma2, promised)
-
-    def select(
-        self,
-        handles: Sequence[Handle],
-        answers: Sequence[NDArray[np.float64]],
-        weights: Sequence[Fraction],
-        penalties: Sequence[Fraction],
-        epsilon: Fraction,
-        picks: int = 1,
-        conflicts: Sequence[tuple[int, int]] = (),
-    ) -> list[int]:
-        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
-
-    def measure(
-        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
-    ) -> list[NDArray[np.int64]]:
-        return self._ideal.measure(handles, sigma2)
-
-    def distances(
-        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
-    ) -> NDArray[np.int64]:
-        return self._ideal.distances(handles, answers, sigma2)
-
-    def total(self, sigma2: Fraction) -> int:
-        return self._ideal.total(sigma2)
 
     def close(self) -> None:
         """Nothing is sent at the end either."""

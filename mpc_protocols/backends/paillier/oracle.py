@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 def parts(keys: RunKeys) -> OracleParts:
     """Leader, the other computing party, contributors. keys: how a run comes to its key."""
     counted = partial(EncryptedMarginals, keys=keys)
-    return OracleParts.of(
-        Roles(partial(PairEngine, counted=counted)),
-        partial(contribute, keys=keys),
-    )
+    return OracleParts.of(Roles(partial(PairEngine, counted=counted)), partial(contribute, keys=keys))
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData, keys: RunKeys) -> None:

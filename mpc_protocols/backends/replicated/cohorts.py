@@ -40,6 +40,7 @@ from mpc_protocols.backends.replicated.sharing.ring import (
 )
 from mpc_protocols.backends.replicated.sharing.sign import signs
 from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import Elements, to_bits
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.noise.sampling import gaussian_noise
@@ -54,19 +55,13 @@ from mpc_protocols.functionality import (
     Cohorts,
     Event,
     Guard,
+    Indices,
     LocalVector,
     Question,
 )
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.public.cohorts.public import CohortState, checked
-from mpc_protocols.public.cohorts.steps import (
-    DIGEST_BYTES,
-    END,
-    MAX_BYTES,
-    CohortStep,
-    StepGuard,
-    parse,
-)
+from mpc_protocols.public.cohorts.steps import DIGEST_BYTES, END, MAX_BYTES, CohortStep, StepGuard, parse
 from mpc_protocols.wire import Wire
 
 CELL_BITS: Final = 32
@@ -120,7 +115,7 @@ class _Party:
             self.trio, add_public(self.trio, counted, np.full(len(columns), -step.least)), CELL_BITS, "tree"
         )
         bits = to_bits(open_bits(self.trio, complement(self.trio, below)), len(columns))
-        found = tuple(int(q) for q in columns[np.flatnonzero(bits)])
+        found = tuple(int(q) for q in columns[bits.nonzero()])
         self.state.opened(np.array(found, np.int64))
         return found
 
@@ -146,17 +141,17 @@ class _Party:
             elif client >= self.wire.computing:
                 seed_to, masked_to = _pair_of(self.wire, client)
                 if self.wire.me == seed_to:
-                    stream = _stream(self.wire, self._part(step, client, SEED_BYTES))
+                    stream = _stream(self.wire, self._part(step, client, SEED_BYTES).tobytes())
                     parts[row] = stream.draw(length, np.uint32, 0)
                 elif self.wire.me == masked_to:
-                    parts[row] = np.frombuffer(self._part(step, client, 4 * length), np.uint32)
+                    parts[row] = self._part(step, client, 4 * length).view(np.uint32)
         return parts
 
-    def _part(self, step: CohortStep, client: int, size: int) -> bytes:
+    def _part(self, step: CohortStep, client: int, size: int) -> NDArray[np.uint8]:
         """What a client has sent as its answer to this step, and to no other that the leader may have sent
         it."""
-        message = bytes(self.wire.receive(client, size + DIGEST_BYTES))
-        if message[size:] != step.digest:
+        message = receive_array(self.wire, client, size + DIGEST_BYTES, np.uint8)
+        if (message[size:] != np.frombuffer(step.digest, np.uint8)).any():
             raise ProtocolAborted(
                 f"Client {client} was asked something else than this party was; stop the run."
             )
@@ -202,23 +197,14 @@ class ReplicatedCohorts(Cohorts):
         return self._party.state.transcript
 
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         step = CohortStep(SUM, question, tuple(clients), sigma2=sigma2, cliques=tuple(cliques))
         return self._party.sum(self._tell(step))
 
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """See `Cohorts`."""
         positions = None if among is None else tuple(among)
@@ -280,7 +266,8 @@ def answer(wire: Wire, own: LocalVector, leader: int, guard: StepGuard) -> None:
         seed_to, masked_to = _pair_of(wire, wire.me)
         wire.send(seed_to, seed + step.digest)
         vector -= _stream(wire, seed).draw(len(vector), np.uint32, 0)
-        wire.send(masked_to, vector.tobytes() + step.digest)
+        digest = np.frombuffer(step.digest, np.uint8)
+        send_array(wire, masked_to, np.concatenate((vector.view(np.uint8), digest)))
 
 
 def _pair_of(wire: Wire, contributor: int) -> tuple[int, int]:

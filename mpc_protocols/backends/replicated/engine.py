@@ -22,13 +22,7 @@ from mpc_protocols.backends.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS
 from mpc_protocols.backends.replicated.scores.l1_distance import add_l1_sums, score_adder
 from mpc_protocols.backends.replicated.sharing.conversion import lift
-from mpc_protocols.backends.replicated.sharing.ring import (
-    RingShare,
-    add_public,
-    centred,
-    open_ring,
-    reshare,
-)
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, add_public, centred, open_ring, reshare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.bitwise.packing import pack, unpack

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, Generic
 
 from mpc_protocols.engine.agreement import Confirm, announce
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.grouped_sums import CellsOf, GroupedL1Sums, R
@@ -69,13 +71,14 @@ class SourcedEngine(ABC, Generic[S, R]):
     ) -> GroupedL1Sums[Any, S, R]:
         """See `Engine`."""
 
-        def cells(of: CellRange) -> S:
+        @by_shape(lambda gates, of: of.cells)
+        def cells(gates: Any, of: CellRange) -> S:
             whole: Any = self._marginals.marginal(state, of.handle)
             share: S = whole if of.cells == len(whole) else whole[of.start : of.stop]
             return share
 
         exchange = self.exchange(self.wire, self.gates, self._leader, announced, rounded)
-        return self._l1_sums(cells, exchange, planes, ring)
+        return self._l1_sums(partial(cells, self.gates), exchange, planes, ring)
 
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> R:
         """See `Engine`."""

@@ -30,7 +30,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.adders import Adder, merge_planes, merge_schedule
+from mpc_protocols.engine.bitwise.adders import Adder, merge_planes
 from mpc_protocols.engine.bitwise.bits import B, each, stack
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.interface import BitGates
@@ -157,33 +157,10 @@ def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> 
     return AliasTable(index_bits, bits - index_bits, tuple(cuts), tuple(aliases))
 
 
-def one_hot_schedule(widths: Sequence[int]) -> list[int]:
-    """AND planes of each round of `one_hots`."""
-    rounds = []
-    groups = [[1] * width for width in widths]
-    while any(len(group) > 1 for group in groups):
-        gates = 0
-        for number, group in enumerate(groups):
-            pairs = list(zip(group[::2], group[1::2], strict=False))
-            gates += sum(((1 << low) - 1) * ((1 << high) - 1) for low, high in pairs)
-            groups[number] = [low + high for low, high in pairs] + group[2 * len(pairs) :]
-        rounds.append(gates)
-    return rounds
-
-
-def schedule(table: AliasTable, adder: Adder) -> list[int]:
-    """AND planes of each round of `draw`, in order."""
-    rest = table.rest_bits
-    comparison = [1] * rest if adder == "ripple" else [rest, *merge_schedule(rest)]
-    halves = (table.low_bits, table.index_bits - table.low_bits)
-    return [*one_hot_schedule(halves), table.outputs, *comparison, table.index_bits]
-
-
 def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
     """Bits of one value per cell, lowest first: shape (index_bits, words).
 
-    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes:
-    `schedule`.
+    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words).
     """
     return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.dh2 import cost, owner
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups import ristretto
-    from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
@@ -70,16 +69,10 @@ class Dh2(TwoOwners):
         )
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         # libsodium takes 50 ms that the other methods need not spend
-        return owner.align(wire, entries, spec, context, group or ristretto.Ristretto255(), entropy)
+        return owner.align(wire, entries, spec, context, context.group or ristretto.Ristretto255(), entropy)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
         pool = 0 if spec.adjacency == "replace" else 2 * dummies.overlap_noise(spec).c

@@ -13,7 +13,6 @@ from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-    from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.helper import protocol
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
@@ -71,13 +70,7 @@ class Helper(TwoOwners):
         return "a helper that deviates can put one person's two records into two rows, which doubles what that person changes"
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         return protocol.align(wire, entries, spec, context, entropy)
 

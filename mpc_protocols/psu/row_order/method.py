@@ -11,8 +11,7 @@ from mpc_protocols.psu.method import AlignmentMethod, Misfit
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu import forecast
-    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-    from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, Own
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.row_order import protocol
     from mpc_protocols.wire import Wire
@@ -58,14 +57,7 @@ class RowOrder(AlignmentMethod):
         return "how many rows there are" + (", with noise" if noisy and not owner else "")
 
     def align(
-        self,
-        wire: Wire,
-        own: Sequence[bytes] | int | None,
-        kinds: Sequence[str],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, own: Own, spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         assert own is None or isinstance(own, int)
         return protocol.align(wire, own, spec, context, entropy)

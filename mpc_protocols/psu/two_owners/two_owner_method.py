@@ -18,8 +18,7 @@ from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
     from mpc_protocols.psu import forecast, functionality
-    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-    from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, Own
     from mpc_protocols.psu.identifiers import normalise
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
@@ -39,13 +38,7 @@ class TwoOwners(AlignmentMethod):
 
     @abstractmethod
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         """An owner's part in the protocol itself."""
 
@@ -73,21 +66,14 @@ class TwoOwners(AlignmentMethod):
         return None
 
     def align(
-        self,
-        wire: Wire,
-        own: Sequence[bytes] | int | None,
-        kinds: Sequence[str],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, own: Own, spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         if own is None:
             return self._outside(wire, spec, context, entropy)
         assert not isinstance(own, int)
         peer = next(owner for owner in context.owners if owner.number != wire.me)
-        _compare_kinds(wire, peer.number, peer.name, kinds)
-        result = self.between(wire, own, spec, context, group, entropy)
+        _compare_kinds(wire, peer.number, peer.name, own.kinds)
+        result = self.between(wire, own.entries, spec, context, entropy)
         for member in _idle(context):
             wire.send(member.number, result.n_rows.to_bytes(COUNT_BYTES, "big") + result.digest)
         return result

@@ -109,10 +109,7 @@ class CohortState:
 
 
 def planned_sum(
-    question: Question,
-    clients: Sequence[int],
-    sigma2: Fraction,
-    cliques: Sequence[Clique],
+    question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique]
 ) -> MeasurePlan:
     """Public facts of a noisy sum over a cohort; its event charges all of it, and names the marginals if
     there are any."""

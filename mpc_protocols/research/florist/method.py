@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups import ristretto
-    from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.research.florist import protocol
@@ -51,15 +50,11 @@ class Florist(TwoOwners):
         return "an owner that deviates can learn which of its records the other holds, without being noticed"
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
-        return protocol.align(wire, entries, spec, context, group or ristretto.Ristretto255(), entropy)
+        return protocol.align(
+            wire, entries, spec, context, context.group or ristretto.Ristretto255(), entropy
+        )
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
         return protocol.cost(first, second, union)

@@ -52,11 +52,7 @@ class Server:
     """
 
     def __init__(
-        self,
-        wire: Wire,
-        numbers: Mapping[str, int],
-        sizes: Mapping[str, int],
-        local: Trainer | None = None,
+        self, wire: Wire, numbers: Mapping[str, int], sizes: Mapping[str, int], local: Trainer | None = None
     ) -> None:
         self._wire, self._numbers, self._sizes, self._local = wire, dict(numbers), dict(sizes), local
 

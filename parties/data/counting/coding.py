@@ -25,15 +25,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.process.later import np
 from parties.data.files.arrow import entries, present, truths
 from parties.data.libraries import pa, pc
-from synth.domain import Binned, Boolean, Calendar, Categorical, Codes, Column, Value
-from synth.domain.categorical import SPELLINGS
+from synth.domain import Column, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,16 +41,10 @@ if TYPE_CHECKING:
     Faults = list[tuple[NDArray[np.bool_], str]]
 
 _CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
-DECIMAL = re.compile(
-    r"-?[0-9]{1,40}(\.[0-9]{0,40})?"
-)  # bounded: a Fraction of "1e999999999" would fill the memory
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
 
 _COMMA = r"\A[+-]?[0-9]*,[0-9]+\z"
-UNREAD = "the value is not a finite number in plain digits"
-COMMA = f'{UNREAD}, for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file'
-
-NOUNS = {"date": "day such as 2019-12-31", "datetime": "time such as 2019-12-31T23:59, without a zone"}
+COMMA = ', for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file'
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class Coder:
         values = plain(values)
         if unfit := _unfit(values.type, self.column):
             return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
-        distinct = Distinct(values) if _text(values.type) or isinstance(self.column, Categorical) else None
+        distinct = Distinct(values) if _text(values.type) or self.column.textual else None
         absent = _absent(values, distinct)
         codes, faults = self._present(values, distinct)
         if absent.any():
@@ -104,48 +96,40 @@ class Coder:
 
     def _present(self, values: pa.Array, distinct: Distinct | None) -> tuple[NDArray[np.int64], Faults]:
         """Codes and faults of the values that are there; anything where one is missing."""
-        if isinstance(self.column, Codes):
-            return _codes(values, distinct, self.column.size)
-        if isinstance(self.column, Binned):
-            numbers = (
-                _moments(distinct, self.column)
-                if isinstance(self.column, Calendar) and distinct is not None
-                else _numbers(values, distinct)
-            )
-            codes, faults = self._bins(numbers, self.column)
-            return codes, _with_commas_apart(faults, distinct)
+
+        column = self.column
+        if not column.textual:
+            if not column.binned:
+                given, bad = _codes(values, distinct, column.size)
+                return given, [(bad, column.unread)]
+            dated = column.dated and distinct is not None
+            return self._bins(_moments(distinct, column) if dated else _numbers(values, distinct), distinct)
         assert distinct is not None
         texts = [written(value) for value in distinct.values.to_pylist()]
-        codes = distinct.lookup([self._code_of(text) for text in texts], -1)
-        if isinstance(self.column, Boolean):
-            return codes, [(codes < 0, "the value is neither true nor false in a usual spelling")]
-        if self.column.unlisted >= 0:
+        codes = distinct.lookup([column.read(text) for text in texts], -1)
+        if column.unlisted >= 0:
             self.unlisted += int(
                 np.count_nonzero((codes < 0) & distinct.lookup([bool(text) for text in texts], False))
             )
-            codes[codes < 0] = self.column.unlisted
-        return codes, [
-            (
-                codes < 0,
-                "the value is not one of those declared for this column (a text must equal one of them "
-                "exactly, spaces and capitals included)",
-            )
-        ]
+            codes[codes < 0] = column.unlisted
+        return codes, [(codes < 0, column.unread)]
 
-    def _bins(self, numbers: NDArray[np.float64], column: Binned) -> tuple[NDArray[np.int64], Faults]:
+    def _bins(
+        self, numbers: NDArray[np.float64], distinct: Distinct | None
+    ) -> tuple[NDArray[np.int64], Faults]:
+
+        column = self.column
         outside = (numbers < column.low) | (numbers > column.high)
         nothing = (numbers == 0) if column.zero else np.zeros(len(numbers), np.bool_)
         self.clamped += int(np.count_nonzero(outside & ~nothing))
-        unread = f"the value is not a {NOUNS[column.kind]}" if isinstance(column, Calendar) else UNREAD
-        faults = [(~np.isfinite(numbers), unread)]
+        faults = _unread(column, ~np.isfinite(numbers), distinct)
         if column.integral:
-            whole = "integral = true" if column.kind == "numeric" else "integers"
             with np.errstate(invalid="ignore"):
                 broken = np.isfinite(numbers) & (numbers != np.floor(numbers))
             faults.append(
                 (
                     broken,
-                    f"the number is not an integer, and the study declares {whole} for this column",
+                    f"the number is not an integer, and the study declares {column.integral_by} for this column",
                 )
             )
         codes = np.searchsorted(self._interior, numbers, side="right").astype(np.int64, copy=False)
@@ -156,43 +140,8 @@ class Coder:
 
     @cached_property
     def _interior(self) -> NDArray[np.float64]:
-        assert isinstance(self.column, Binned)
+
         return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
-
-    def _code_of(self, text: str) -> int:
-        if isinstance(self.column, Boolean):
-            text = text.lower()
-            if text.rstrip("0").endswith(".") and DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
-                text = text.partition(".")[0]
-        code = self.texts.get(text)
-        if code is None and self.decimals and DECIMAL.fullmatch(text):
-            code = self.decimals.get(Fraction(text))
-        return -1 if code is None else code
-
-    @cached_property
-    def texts(self) -> dict[str, int]:
-        """Codes by the texts that stand for them exactly; of a boolean in small letters."""
-        assert isinstance(self.column, Categorical)
-        if isinstance(self.column, Boolean):
-            return {text: code for code, spellings in enumerate(SPELLINGS) for text in spellings}
-        texts = {str(value): code for code, value in enumerate(self.column.values)}
-        for code, value in enumerate(self.column.values):
-            if isinstance(value, bool):  # "True" is Python's, "true" everybody else's
-                for spelling in (str(value).lower(), str(value).upper()):
-                    texts.setdefault(spelling, code)
-        return texts
-
-    @cached_property
-    def decimals(self) -> dict[Fraction, int]:
-        """Codes by the numbers of which any plain decimal writing stands for them."""
-        assert isinstance(self.column, Categorical)
-        numbers: dict[Fraction, int] = {}
-        for code, value in enumerate(self.column.values):
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                numbers.setdefault(
-                    Fraction(repr(value)), code
-                )  # the decimal that was written, not the double next to it
-        return numbers
 
 
 class Distinct:
@@ -260,20 +209,24 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     )
-    if isinstance(column, Calendar) and countable and not pa.types.is_null(kind):
-        return f"data of type {kind} hold numbers; a {NOUNS[column.kind]} is expected"
+    if column.dated and countable and not pa.types.is_null(kind):
+        return f"data of type {kind} hold numbers; a {column.example} is expected"
     if countable or _text(kind):
         return None
     if pa.types.is_boolean(kind):
         return (
             None
-            if isinstance(column, Categorical)
+            if column.textual
             else "the data hold true and false; declare the column boolean, or categorical with these values"
         )
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
 
-def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
+def _codes(
+    values: pa.Array, distinct: Distinct | None, size: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Codes that were given, and where they are none."""
+
     if distinct is not None:
         texts = distinct.values.to_pylist()
         given = distinct.lookup(
@@ -287,7 +240,7 @@ def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDAr
     if given.dtype.kind == "f":
         bad |= ~(given == np.floor(given))
         given = np.where(bad, 0, given)
-    return given.astype(np.int64), [(bad, f"the value is not an integer from 0 to {size - 1}")]
+    return given.astype(np.int64), bad
 
 
 def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]:
@@ -305,17 +258,20 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
     return distinct.lookup(parsed, np.nan)
 
 
-def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
-    """The same faults; texts that a decimal comma may keep from being numbers have one of their own."""
-    unread, reason = faults[0]
-    if distinct is None or reason != UNREAD or not unread.any():
-        return faults
+def _unread(column: Column, bad: NDArray[np.bool_], distinct: Distinct | None) -> Faults:
+    """The fault of values that are none; texts that a decimal comma may keep from being numbers have one of
+    their own."""
+
+    if distinct is None or not column.quantity or not bad.any():
+        return [(bad, column.unread)]
     comma = distinct.lookup(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
-    return [(unread & ~comma, UNREAD), (unread & comma, COMMA), *faults[1:]]
+    return [(bad & ~comma, column.unread), (bad & comma, column.unread + COMMA)]
 
 
-def _moments(distinct: Distinct, column: Calendar) -> NDArray[np.float64]:
+def _moments(distinct: Distinct | None, column: Column) -> NDArray[np.float64]:
     """float64 numbers of days or times, NaN where a value is missing or is none."""
+
+    assert distinct is not None
     found = [column.number_of(text) for text in distinct.values.to_pylist()]
     return distinct.lookup([np.nan if number is None else float(number) for number in found], np.nan)
 

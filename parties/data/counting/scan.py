@@ -63,9 +63,9 @@ class KeyReader(Protocol):
         """Of the rows of the last block that have an identifier, only these count."""
 
 
-def unknown(source: Source) -> str:
+def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
     """The sentence about a table that has none of the study's columns. It names no field: there may be no
-    header line."""
+    header line. wanted: the study's columns."""
     sentence = f"{source.label} has none of the study's columns"
     if source.location.kind != "csv":
         return f"{sentence}; names must be equal, capitals included."
@@ -77,6 +77,13 @@ def unknown(source: Source) -> str:
                 f'{sentence}: line 1 has {name} and no other separator; write delimiter = "{written}" under [csv] of the '
                 "private file."
             )
+    if alike := {name.casefold() for name in wanted} & {name.casefold() for name in source.columns}:
+        which = "capitals" if len(alike) == len(set(wanted)) else f"capitals (of {len(alike)} of them)"
+        return (
+            f'{sentence}, but for {which}; write names = "ignore case" under [harmonise] of the private file.'
+        )
+    if source.columns[0].startswith(("#", "sep=")):
+        return f"{sentence}: line 1 is a remark; delete it, so that the header line comes first."
     return f"{sentence} (line 1 must be a header line, its names separated by {own.words}; capitals count)."
 
 
@@ -89,7 +96,7 @@ def inspect(source: Source, domain: Domain, unit: Unit | None = None, keys: Sequ
     wanted = list(dict.fromkeys([*domain.names, *([unit[0]] if unit is not None else []), *keys]))
     missing = tuple(name for name in wanted if name not in source.columns)
     if len(missing) == len(wanted):
-        return Inspection((), missing, (), (unknown(source),))
+        return Inspection((), missing, (), (unknown(source, wanted),))
     problems = [source.lacking(name) for name in missing]
     problems += [
         f'{source.label} has more than one column "{name}".'

@@ -44,13 +44,36 @@ def header(location: Location) -> tuple[str, ...]:
     with _opened(location) as file:
         lines = iter(lambda: file.readline(_MAX_LINE), "")
         names: list[str] = attempt(
-            lambda: next(csv.reader(lines, delimiter=dialect.delimiter, strict=True), []), lambda _: sentence
+            lambda: next(csv.reader(lines, delimiter=dialect.delimiter, strict=True), []),
+            lambda _: _other_format(location) or sentence,
         )
     if not names or any(
         "\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name
     ):
-        raise DataRefused(sentence)
+        raise DataRefused(_other_format(location) or sentence)
     return tuple(names)
+
+
+_OTHERS = (
+    (b"PK\x03\x04", "is a workbook, not CSV; name it .xlsx"),
+    (b"PAR1", "is Parquet, not CSV; name it .parquet"),
+    (b"\xff\xfe", 'is UTF-16; write encoding = "utf-16" under [csv] of the private file'),
+    (b"\xfe\xff", 'is UTF-16; write encoding = "utf-16" under [csv] of the private file'),
+)
+"""How files begin that are no CSV in UTF-8, and what to do."""
+
+
+def _other_format(location: Location) -> str:
+    """The sentence about a file that is empty or plainly of another format; else an empty text."""
+    assert location.path is not None
+    with location.path.open("rb") as file:
+        start = file.read(4)
+    if not start.strip():
+        return f"{location.label} is empty; a table has at least a header line of column names."
+    return next(
+        (f"{location.label} {what}." for mark, what in _OTHERS if start.startswith(mark)),
+        "",
+    )
 
 
 def first_lines(location: Location, records: set[int], columns: int) -> dict[int, str]:

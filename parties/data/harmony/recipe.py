@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.counting.coding import written
 from parties.data.harmony.rules import ColumnRule, Rules
-from synth.domain import Binned, Boolean, Calendar, Categorical, Column, Domain, Value
+from synth.domain import Column, Domain
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def misfits(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Itera
             yield f"{where} is not a column of the study nor an identifier{hint}; a column of the data is named with `from`."
         elif name in domain:
             for given, value in rule.values.items():
-                if not _fits(value, domain[name]):
+                if not domain[name].fits(value):
                     yield f"{where} values maps {given!r} to {value!r}, which the study does not have in this column."
     for name in domain.names:
         rule = rules.columns.get(name, ColumnRule())
@@ -143,7 +143,7 @@ def misfits(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Itera
                     f"[harmonise.columns.{name}] has {marker!r} among its values, and as a marker of missing values; a marker "
                     "comes first: name it in one place only."
                 )
-            elif _listed(marker, domain[name]) and marker not in rule.missing:
+            elif marker in map(written, domain[name].listed) and marker not in rule.missing:
                 yield (
                     f"[harmonise] missing lists {marker!r}, which is a value of the study's column {name}; name the marker under "
                     "`missing` of the columns that use it."
@@ -152,7 +152,7 @@ def misfits(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Itera
 
 def _step(rules: Rules, name: str, column: Column | None) -> Step:
     rule = rules.columns.get(name, ColumnRule())
-    number = isinstance(column, Binned) and not isinstance(column, Calendar)
+    number = column is not None and column.quantity
     return Step(
         None if rule.sql else rule.source or name,
         rule.sql,
@@ -160,19 +160,3 @@ def _step(rules: Rules, name: str, column: Column | None) -> Step:
         tuple(dict.fromkeys([*rules.missing, *rule.missing])),
         tuple((given, written(value)) for given, value in rule.values.items()),
     )
-
-
-def _listed(marker: str, column: Column) -> bool:
-    return isinstance(column, Categorical) and any(written(value) == marker for value in column.values)
-
-
-def _fits(value: Value, column: Column) -> bool:
-    """Whether the study has a value, as far as it can be told: days and codes are judged with the data."""
-    if isinstance(column, Categorical):
-        return isinstance(column, Boolean) or any(written(one) == written(value) for one in column.values)
-    if isinstance(column, Binned) and not isinstance(column, Calendar):
-        try:
-            float(value)
-        except ValueError:
-            return False
-    return True

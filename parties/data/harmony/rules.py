@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mpc_protocols.options import Options, option
 from synth.domain import Value
 
 ENCODINGS = {
@@ -27,13 +28,13 @@ DECIMALS = (".", ",")
 
 
 @dataclass(frozen=True)
-class Dialect:
+class Dialect(Options):
     """[csv]: how a CSV file is written; RFC 4180 in UTF-8 unless said. decimal: the mark in the numbers of
     number columns."""
 
-    delimiter: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
+    delimiter: str = option(",", "word", "what separates fields", words=tuple(DELIMITERS))
+    decimal: str = option(".", "word", "the mark in columns of numbers", words=DECIMALS)
+    encoding: str = option("utf-8", "word", "how letters are bytes", words=tuple(ENCODINGS))
 
     @property
     def codec(self) -> str:

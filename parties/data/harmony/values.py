@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parties.data.counting.coding import DECIMAL, Distinct, plain, written
+from parties.data.counting.coding import Distinct, plain, written
 from parties.data.files.arrow import binaries, bits
+from synth.domain.categorical import DECIMAL
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused
-from synth.domain.categorical import Categorical, shown_as
+from synth.domain.categorical import shown_as
 
 if TYPE_CHECKING:
     from parties.data.source import Source
@@ -42,9 +42,9 @@ def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int
             f"in the order is "
             "not known."
         )
-    listed = None if child.ordered_by is None else child.domain.columns[child.ordered_by]
-    if isinstance(listed, Categorical):
-        places = {shown_as(value): place for place, value in enumerate(listed.values)}
+    listed = () if child.ordered_by is None else child.domain.columns[child.ordered_by].listed
+    if listed:
+        places = {shown_as(value): place for place, value in enumerate(listed)}
         texts = [
             shown_as(value) if isinstance(value, int | float) else str(value) for value in column.to_pylist()
         ]

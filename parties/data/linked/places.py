@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LinkedPlaces:
     """linked: the study's. children: by name, the tables that this custodian has. draws: the key of the
-    draws; None: a fresh one, for a look at the tables of which nothing is counted."""
+    draws; None: a fresh one each time, for a look at the tables, or for a part whose counts are kept."""
 
     linked: LinkedTables
     children: Mapping[str, Location] = field(repr=False)
@@ -48,7 +48,7 @@ def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> D
     parent = linked.children.get(owner, location)
     return DataRefused(
         f'{linked.children[name].label}, column "{keys.get(owner, linked.linked.key)}"{where}: no row of {parent.label} '
-        f"has this key; every row of {name} needs a row of {owner}."
+        f"has this key; every row of {name} needs a row of {owner}, by a key that is written alike (1, 01 and 1.0 are three)."
     )
 
 

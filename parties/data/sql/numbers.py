@@ -12,15 +12,15 @@ from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from parties.data.counting.coding import DECIMAL, Coder
 from parties.data.libraries import sa
 from parties.data.sql.cases import UNREAD, Cases, Fate, Untranslated, When, number
 from parties.data.sql.kinds import Kind
 from parties.data.sql.probe import Probe, grouped
 from parties.data.sql.thresholds import least
-from synth.domain import Binned, Calendar, Categorical, Codes, Date
+from synth.domain import Calendar, Column
+from synth.domain.categorical import DECIMAL
 from synth.domain.dates import DAY
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Line:
 def binned(whens: list[When], probe: Probe, x: Expression, database: Product) -> Cases:
     """What becomes of numbers."""
     kind, column = probe.kind, probe.column
-    if isinstance(column, Calendar):  # days are not numbers
+    if column.dated:  # days are not numbers
         return Cases(tuple(whens), probe(1))
     line = _Line(x, kind, database)
     if kind.group == "double":
@@ -74,19 +74,17 @@ def binned(whens: list[When], probe: Probe, x: Expression, database: Product) ->
         if database.infinite:
             whens.append(When(x > database.given_double(_MAX_DOUBLE), probe(math.inf)))
             whens.append(When(x < database.given_double(-_MAX_DOUBLE), probe(-math.inf)))
-    texts: list[str | Fraction] = [*probe.listed]
-    if isinstance(column, Categorical):  # written 1e16 in the study, 10000000000000000 by the stream
-        texts += Coder(column).decimals
+    # decimals: written 1e16 in the study, 10000000000000000 by the stream
+    texts: list[str | Fraction] = [*probe.listed, *column.decimals]
     values = list(dict.fromkeys(_numbers(texts, kind)))
     whens += _singled(line, values, probe, database)
-    if isinstance(column, Categorical):
+    if column.textual:
         rest = probe(next(value for value in range(len(values) + 1) if value not in values))
         if rest.reason:
             return Cases(tuple(whens), rest)
         return Cases((*whens, When(x.is_not(None), rest)), UNREAD)
-    if isinstance(column, Codes):
-        return _codes(whens, probe, line, column, values)
-    return _bins(whens, probe, line, column, values)
+    coded = _bins if column.binned else _codes
+    return coded(whens, probe, line, column, values)
 
 
 def _numbers(texts: Sequence[str | Fraction], kind: Kind) -> Iterator[Any]:
@@ -124,7 +122,8 @@ def _singled(line: _Line, values: Sequence[Any], probe: Probe, database: Product
     yield from grouped(line.x, named, probe)
 
 
-def _codes(whens: list[When], probe: Probe, line: _Line, column: Codes, values: Sequence[Any]) -> Cases:
+def _codes(whens: list[When], probe: Probe, line: _Line, column: Column, values: Sequence[Any]) -> Cases:
+
     inside = sa.and_(~line.below(0.0), line.below(float(column.size)))
     fractional = line.fractional()
     if fractional is not None:
@@ -142,7 +141,8 @@ def _half(line: _Line, values: Sequence[Any]) -> float | Decimal:
     return Decimal(str(half)) if line.kind.exact else half
 
 
-def _bins(whens: list[When], probe: Probe, line: _Line, column: Binned, values: Sequence[Any]) -> Cases:
+def _bins(whens: list[When], probe: Probe, line: _Line, column: Column, values: Sequence[Any]) -> Cases:
+
     if column.zero:
         whens.append(When(sa.and_(~line.below(0.0), ~line.above(0.0)), Fate(column.zero_code)))
     fractional = line.fractional() if column.integral else None
@@ -152,7 +152,7 @@ def _bins(whens: list[When], probe: Probe, line: _Line, column: Binned, values: 
     return Cases(tuple(whens), UNREAD)
 
 
-def _cut(column: Binned, x: Expression, below: Limit, above: Limit) -> Iterator[When]:
+def _cut(column: Column, x: Expression, below: Limit, above: Limit) -> Iterator[When]:
     """The bins, the lowest first, behind what is clamped."""
     edges, last = column.edges(), column.bins - 1
     yield When(below(float(column.low)), Fate(_code(column, 0), clamped=True))
@@ -162,7 +162,7 @@ def _cut(column: Binned, x: Expression, below: Limit, above: Limit) -> Iterator[
     yield When(x.is_not(None), Fate(_code(column, last)))
 
 
-def _code(column: Binned, place: int) -> int:
+def _code(column: Column, place: int) -> int:
     return place + (column.zero and place >= column.zero_code)
 
 
@@ -170,11 +170,11 @@ def dated(whens: list[When], probe: Probe, x: Expression, database: Product) -> 
     """What becomes of days and times."""
     kind, column = probe.kind, probe.column
     timed = kind.group == "timestamp"
-    if timed and not (isinstance(column, Calendar) and probe.step.plain):
+    if timed and not (column.dated and probe.step.plain):
         raise Untranslated(
             "the database has times, which a private file's rules and lists of values would read as text"
         )
-    if not isinstance(column, Calendar | Categorical):
+    if not (column.dated or column.textual):
         raise Untranslated(f"the database has days where the study has {column.kind}")
     least_day: date = datetime.min if timed else date.min
     last_day: date = datetime.max if timed else date.max
@@ -184,24 +184,25 @@ def dated(whens: list[When], probe: Probe, x: Expression, database: Product) -> 
     whens.append(When(outside, UNREAD))
     values = list(dict.fromkeys(_days(probe.listed)))
     whens += grouped(x, [(value, _moment(value)) for value in values], probe)
-    if isinstance(column, Categorical):
+    if column.textual:
         rest = probe(
             next(day for day in map(date.fromordinal, range(1, len(values) + 2)) if day not in values)
         )
         if rest.reason:
             return Cases(tuple(whens), rest)
         return Cases((*whens, When(x.is_not(None), rest)), UNREAD)
-    unit = 1 if isinstance(column, Date) else DAY
+    calendar = cast(Calendar, column)
+    unit = calendar.per_day
 
     def below(limit: float) -> Expression:
         """limit: a whole number of the column's units."""
         if timed and unit == DAY:
-            return _before(x, int(limit), lambda second: column.value_of(second), _LAST_SECOND)
+            return _before(x, int(limit), calendar.value_of, _LAST_SECOND)
         day = -(-int(limit) // unit)
         begin = time() if timed else None
         return _before(x, day, lambda day: _day(day, begin), date.max.toordinal())
 
-    if timed and isinstance(column, Date):
+    if timed and unit == 1:
         whens.append(When(database.day(x) != x, probe(datetime(2000, 1, 1, 12))))
     whens += _cut(column, x, below, lambda limit: ~below(math.floor(limit) + 1))
     return Cases(tuple(whens), UNREAD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, product
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,15 +12,11 @@ from parties.data.counting.coding import Coder
 from parties.data.harmony.values import Change
 from parties.data.sql.cases import Fate, When, among
 from parties.data.sql.kinds import Kind
-from synth.domain import Boolean, Categorical, Column
+from synth.domain import Column
 
 if TYPE_CHECKING:
     from parties.data.harmony.recipe import Step
     from parties.data.sql.products import Expression
-
-_ZEROS = (
-    41  # that `parties/data/counting/coding.py` reads behind the point of a boolean: one, and up to 40 more
-)
 
 
 class Probe:
@@ -63,20 +59,7 @@ class Probe:
     @property
     def listed(self) -> list[str]:
         """And those that the study does."""
-        if not isinstance(self.column, Categorical):
-            return self.named
-        return list(dict.fromkeys([*self.named, *spellings(Coder(self.column), self.column)]))
-
-
-def spellings(coder: Coder, column: Categorical) -> Iterator[str]:
-    """All texts that stand for a listed value exactly."""
-    for text in coder.texts:
-        if not isinstance(column, Boolean):
-            yield text
-        elif text.isdigit():
-            yield from (text, *(f"{text}.{'0' * zeros}" for zeros in range(_ZEROS)))
-        else:
-            yield from map("".join, product(*({letter, letter.upper()} for letter in text)))
+        return list(dict.fromkeys([*self.named, *(self.column.writings() or ())]))
 
 
 def grouped(x: Expression, candidates: Sequence[tuple[Any, Expression]], probe: Probe) -> Iterator[When]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from parties.data.counting.coding import DECIMAL, Coder
 from parties.data.libraries import sa
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.probe import Probe, grouped
 from parties.data.sql.thresholds import written
+from synth.domain.categorical import DECIMAL
 
 if TYPE_CHECKING:
     from parties.data.sql.products import Expression, Product
@@ -44,7 +44,7 @@ def listed(whens: list[When], probe: Probe, x: Expression, database: Product) ->
 def _declared(probe: Probe) -> list[Fraction]:
     """Numbers of which any plain decimal writing is meant."""
     named = [Fraction(text) for text in probe.named if DECIMAL.fullmatch(text)]
-    return list(dict.fromkeys([*named, *Coder(probe.column).decimals]))
+    return list(dict.fromkeys([*named, *probe.column.decimals]))
 
 
 def _another(value: Fraction, taken: Iterable[str]) -> str | None:

@@ -17,7 +17,6 @@ from parties.data.sql.probe import Probe
 from parties.data.sql.server import absent, trimmed
 from parties.data.sql.statements import MAX_BROKEN_CELLS, Coded, Rule
 from parties.data.sql.texts import listed
-from synth.domain import Categorical
 
 if TYPE_CHECKING:
     from parties.data.counting.scan import Unit
@@ -84,9 +83,12 @@ def cases(column: Column, step: Step, kind: Kind, x: Expression, database: Produ
     if database.storage:
         expected = [sa.literal_column(f"'{name}'") for name in STORAGE[kind.group]]
         whens.append(When(sa.func.typeof(x).not_in(expected), UNREAD))
+    unlisted = column.writings() is None
+    if unlisted and column.textual:
+        raise Untranslated(f"a statement cannot list all that the study reads as {column.noun}")
+    if unlisted and kind.group == "text":
+        raise Untranslated(f"the database has text where the study has {column.noun}")
     if kind.group == "text":
-        if not isinstance(column, Categorical):
-            raise Untranslated(f"the database has text where the study has {_NOUNS[column.kind]}")
         return listed(whens, probe, x, database)
     if kind.group == "boolean":
         whens += [When(x == (sa.true() if value else sa.false()), probe(value)) for value in (False, True)]
@@ -94,15 +96,6 @@ def cases(column: Column, step: Step, kind: Kind, x: Expression, database: Produ
     if kind.group in ("date", "timestamp"):
         return dated(whens, probe, x, database)
     return binned(whens, probe, database.double(x) if kind.group == "double" else x, database)
-
-
-_NOUNS = {
-    "numeric": "numbers",
-    "integer": "integers",
-    "codes": "codes",
-    "date": "days",
-    "datetime": "times",
-}
 
 
 def _named(source: Source, grouping: Grouping, name: str) -> Expression:

@@ -11,7 +11,7 @@ them. A product without SHA-256 is refused.
     texts     children, with their text and its number among equal ones
     ranked    the C smallest by the first hash stay; of these, A is the smallest by the second; B the one before A in the order,
               or the second smallest
-    unfolded  the parent's rows, LEFT JOIN A (and B)
+    unfolded  the parent's rows, LEFT JOIN A (and B), LEFT JOIN the same of what belongs to A
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from parties.data.sql.kinds import Kind
 from parties.data.sql.products import Expression, Product
 from parties.data.sql.server import absent, trimmed
 from parties.data.sql.translation import refused
-from synth.domain.categorical import Categorical, shown_as
+from synth.domain.categorical import shown_as
 
 if TYPE_CHECKING:
     from parties.data.location import Location
@@ -46,11 +46,30 @@ ORDERED = ("integer", "decimal", "double", "date", "timestamp")
 
 
 @dataclass(frozen=True)
-class _Table:
-    """What FROM names, and what its columns hold: of a table whose own connection is closed."""
+class _Owner:
+    """A table by whose key others name its rows: what FROM names, and what its columns hold."""
 
+    label: str
+    key: str
     relation: Expression
     kinds: Mapping[str, Kind]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of children, whose own connection is closed. key: of its rows' owner. beneath: the tables whose
+    rows belong to its own."""
+
+    child: ChildTable
+    key: str
+    relation: Expression
+    kinds: Mapping[str, Kind]
+    beneath: tuple[_Table, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The unfolded columns."""
+        return *self.child.names, *(name for own in self.beneath for name in own.names)
 
 
 @dataclass(frozen=True)
@@ -88,15 +107,13 @@ class UnfoldedInside(Source):
                 raise refused(
                     self, f"{self._product.name} has no SHA-256, by which a person's children are drawn"
                 )
-            self._check_people()
+            key = self._linked.linked.key
+            _check_keys(self, key, "so its person is not known")
             names = [name for name in self._linked.linked.people.names if name in self._header]
             self.told: list[Unfolding] = []
-            self._children: list[tuple[ChildTable, _Table]] = []
-            for child in self._linked.linked.children:
-                own, grouping = self._opened_child(child)
-                self.told.append(own)
-                self._children.append((child, grouping))
-            self.columns = (self._linked.linked.key, *names, *(n for c, _ in self._children for n in c.names))
+            owner = _Owner(self.label, key, self._people.relation, self._people.kinds)
+            self._children = self._opened(self._linked.linked.children, owner)
+            self.columns = (key, *names, *(name for own in self._children for name in own.names))
         except BaseException:
             self.close()
             raise
@@ -109,35 +126,30 @@ class UnfoldedInside(Source):
         """See `Source`."""
         return self._unfolded
 
-    def _check_people(self) -> None:
-        key = self._linked.linked.key
-        if key not in self._header:
-            raise DataRefused(self.lacking(key))
-        repeated, nameless = self.units(key, 1)
-        if nameless:
-            raise DataRefused(f'{self.label}, column "{key}": a row has no key, so its person is not known.')
-        if repeated:
-            raise DataRefused(
-                f'{self.label}, column "{key}": a person is there twice; a parent table has one row a person.'
-            )
+    def _opened(self, children: Sequence[ChildTable], owner: _Owner) -> tuple[_Table, ...]:
+        """Those tables that this custodian has, once all their rows are known to fit; their owner is told."""
+        own = self._linked.children
+        return tuple(self._opened_child(child, owner) for child in children if child.name in own)
 
-    def _opened_child(self, child: ChildTable) -> tuple[Unfolding, _Table]:
-        """A table of children, once all its rows are known to fit, and what its owner may know."""
-        key = self._linked.linked.key
+    def _opened_child(self, child: ChildTable, owner: _Owner) -> _Table:
+
+        key = owner.key
         with open_source(self._linked.children[child.name]) as source:
-            for name in (key, *([child.order] if child.order is not None else [])):
+            for name in (key, *(name for name in (child.order, child.key) if name is not None)):
                 if name not in source.columns:
                     raise DataRefused(source.lacking(name))
             for sentence in validate(source, child.domain, max_rows=MAX_ROWS, allow_empty=True).problems:
                 raise DataRefused(sentence)
             grouping = source.grouping()
-            if grouping.kinds[key].group != self._people.kinds[key].group:
+            if grouping.kinds[key].group != owner.kinds[key].group:
                 raise refused(
                     source,
-                    f'column "{key}": its type is another one than in {self.label}; make them one by a view',
+                    f'column "{key}": its type is another one than in {owner.label}; make them one by a view',
                 )
-            own = _Table(grouping.relation, grouping.kinds)
-            facts = self._facts(child, own, None if child.order is None else self._order(child, own, source))
+            if child.key is not None:
+                _check_keys(source, child.key, "so what belongs to it is not known")
+            table = _Table(child, key, grouping.relation, grouping.kinds, ())
+            facts = self._facts(table, owner, None if child.order is None else self._order(table, source))
             if facts[1]:
                 raise DataRefused(
                     f'{source.label}, column "{key}": a row has no key, so its person is not known.'
@@ -146,21 +158,23 @@ class UnfoldedInside(Source):
                 raise DataRefused(
                     f'{source.label}, column "{child.order}": a row has no value, so its place in the order is not known.'
                 )
-            return Unfolding(child.name, facts[0], facts[3], facts[4], facts[5]), own
+            self.told.append(Unfolding(child.name, facts[0], facts[3], facts[4], facts[5]))
+            here = _Owner(source.label, str(child.key), grouping.relation, grouping.kinds)
+        return replace(table, beneath=self._opened(child.children, here))
 
-    def _order(self, child: ChildTable, grouping: _Table, source: Source) -> Expression:
+    def _order(self, table: _Table, source: Source) -> Expression:
         """What sorts a person's children: numbers, days and times as they are, listed values by their places."""
+
+        child = table.child
         assert child.order is not None
-        kind, listed = (
-            grouping.kinds[child.order],
-            child.domain[child.order] if child.ordered_by is not None else None,
-        )
+        kind = table.kinds[child.order]
+        listed = child.domain[child.order].listed if child.ordered_by is not None else ()
         x = trimmed(column(child.order), kind)
-        if isinstance(listed, Categorical) and kind.group == "text":
+        if listed and kind.group == "text":
             product = self._product
             whens = [
                 (product.exact(x) == product.given(shown_as(value)), number(place))
-                for place, value in enumerate(listed.values)
+                for place, value in enumerate(listed)
             ]
             return sa.case(*whens, else_=number(len(whens)))
         if kind.group not in ORDERED:
@@ -170,27 +184,28 @@ class UnfoldedInside(Source):
             )
         return x
 
-    def _key(self, kind: Kind) -> Expression:
-        x = trimmed(column(self._linked.linked.key), kind)
-        return self._product.exact(x) if kind.group == "text" else x
+    def _key(self, name: str, kinds: Mapping[str, Kind]) -> Expression:
+        x = trimmed(column(name), kinds[name])
+        return self._product.exact(x) if kinds[name].group == "text" else x
 
-    def _facts(self, child: ChildTable, grouping: _Table, order: Expression | None) -> list[int]:
+    def _facts(self, table: _Table, owner: _Owner, order: Expression | None) -> list[int]:
         """How many children; without a key; without a place; without a parent; people with too many, and how
         many beyond."""
-        name, kinds = self._linked.linked.key, self._people.kinds
-        people = sa.select(self._key(kinds[name]).label("k")).select_from(self._people.relation).subquery("p")
+
+        name, child = owner.key, table.child
+        people = sa.select(self._key(name, owner.kinds).label("k")).select_from(owner.relation).subquery("p")
         lacking = order.is_(None) if order is not None else sa.false()
         if (
             order is not None
             and self._product.nan is not None
-            and grouping.kinds[str(child.order)].group == "double"
+            and table.kinds[str(child.order)].group == "double"
         ):
             lacking = sa.or_(lacking, self._product.nan(order))
         rows = sa.select(
-            self._key(grouping.kinds[name]).label("k"),
-            _flag(absent(name, grouping.kinds[name], self._product)).label("nameless"),
+            self._key(name, table.kinds).label("k"),
+            _flag(absent(name, table.kinds[name], self._product)).label("nameless"),
             _flag(lacking).label("lacking"),
-        ).select_from(grouping.relation).subquery("c")  # fmt: skip
+        ).select_from(table.relation).subquery("c")  # fmt: skip
         joined = sa.select(
             rows.c.k, rows.c.nameless, rows.c.lacking, _flag(people.c.k.is_(None)).label("orphan")
         ).select_from(rows.outerjoin(people, rows.c.k == people.c.k)).subquery("j")  # fmt: skip
@@ -215,7 +230,7 @@ class UnfoldedInside(Source):
         kinds |= {name: self._people.kinds[name] for name in own}
         people = (
             sa.select(
-                self._key(self._people.kinds[linked.key]).label("person"),
+                self._key(linked.key, self._people.kinds).label("person"),
                 *(column(name).label(f"p{place}") for place, name in enumerate(own)),
             )
             .select_from(self._people.relation)
@@ -223,40 +238,48 @@ class UnfoldedInside(Source):
         )
         chosen = [people.c[f"p{place}"].label(_name(name)) for place, name in enumerate(own)]
         joined, secret = people, drawing_key(self._linked)
-        for place, (child, grouping) in enumerate(self._children):
-            ranked = self._ranked(child, grouping, secret)
+        # tables still to be joined, each with the key of its rows' owner and a name that no other has
+        waiting = [(table, people.c.person, f"{at}") for at, table in enumerate(self._children)]
+        while waiting:
+            table, owner, place = waiting.pop(0)
+            child, ranked = table.child, self._ranked(table, secret)
             a = sa.select(ranked).where(ranked.c.drawn == number(1)).subquery(f"a{place}")
-            joined = joined.outerjoin(a, people.c.person == a.c.k)
+            joined = joined.outerjoin(a, owner == a.c.k)
             b, prefix = a, "b"
             if child.order is None:
                 b = sa.select(ranked).where(ranked.c.drawn == number(2)).subquery(f"b{place}")
-                joined, prefix = joined.outerjoin(b, people.c.person == b.c.k), "x"
+                joined, prefix = joined.outerjoin(b, owner == b.c.k), "x"
             chosen.append(sa.func.coalesce(a.c.many, number(0)).label(_name(child.count)))
             kinds[child.count] = COUNT
             for called, side, sign in ((child.first, a, "x"), (child.second, b, prefix)):
                 for at, name in enumerate(child.domain.names):
                     chosen.append(side.c[f"{sign}{at}"].label(_name(called(name))))
-                    kinds[called(name)] = grouping.kinds[name]
+                    kinds[called(name)] = table.kinds[name]
+            waiting += [(below, a.c.own, f"{place}_{at}") for at, below in enumerate(table.beneath)]
         relation = sa.select(*chosen).select_from(joined).subquery("unfolded")
         return Unfolded(self._people, relation, kinds)
 
-    def _ranked(self, child: ChildTable, grouping: _Table, secret: bytes) -> Expression:
-        """Children that stay: their person (k), columns (x0, x1, ..), those before (b0, ..), `drawn`, and how
-        `many`."""
+    def _ranked(self, table: _Table, secret: bytes) -> Expression:
+        """Children that stay: their person (k), key (own), columns (x0, x1, ..), those before (b0, ..),
+        `drawn`, and how `many`."""
+
         assert self._product.hashed is not None
-        key, names = self._linked.linked.key, child.domain.names
-        order = None if child.order is None else self._order(child, grouping, self)
+        child, key = table.child, table.key
+        names = child.domain.names
+        order = None if child.order is None else self._order(table, self)
         content = [
             key,
             *names,
             *([child.order] if child.order is not None and child.ordered_by is None else []),
+            *([] if child.key is None else [child.key]),
         ]
         texts = sa.select(
-            self._key(grouping.kinds[key]).label("k"),
+            self._key(key, table.kinds).label("k"),
+            (number(0) if child.key is None else self._key(child.key, table.kinds)).label("own"),
             *(column(name).label(f"x{place}") for place, name in enumerate(names)),
             (number(0) if order is None else order).label("o"),
             _text([column(name) for name in content]).label("t"),
-        ).select_from(grouping.relation).subquery("texts")  # fmt: skip
+        ).select_from(table.relation).subquery("texts")  # fmt: skip
         among = sa.func.row_number().over(partition_by=[texts.c.k, texts.c.t], order_by=texts.c.t)
         numbered = sa.select(texts, among.label("i")).subquery("numbered")
         keep, draw = (
@@ -276,6 +299,7 @@ class UnfoldedInside(Source):
         ]
         return sa.select(
             left.c.k,
+            left.c.own,
             *(left.c[f"x{place}"] for place in range(len(names))),
             *(before if child.order is not None else []),
             sa.func.row_number().over(partition_by=left.c.k, order_by=left.c.draw).label("drawn"),
@@ -291,6 +315,19 @@ def open_inside(location: Location) -> UnfoldedInside:
             source.close()
             raise orphan(location, location.linked, one.name, "")
     return source
+
+
+def _check_keys(source: Source, key: str, unknown: str) -> None:
+    """Raise `DataRefused` where a key is missing or names two rows. unknown: what a missing one leaves so."""
+    if key not in source.columns:
+        raise DataRefused(source.lacking(key))
+    repeated, nameless = source.units(key, 1)
+    if nameless:
+        raise DataRefused(f'{source.label}, column "{key}": a row has no key, {unknown}.')
+    if repeated:
+        raise DataRefused(
+            f'{source.label}, column "{key}": a key is there twice, and it names one row of this table.'
+        )
 
 
 def _name(name: str) -> Any:

@@ -25,13 +25,7 @@ from typing import Any
 from mpc_protocols.errors import CosynthError, PeerIdentity
 from parties.session.admission import identity
 from parties.session.admission.config import Peer
-from parties.session.admission.handshake import (
-    compare,
-    not_in_study,
-    prove,
-    read_greeting,
-    secure,
-)
+from parties.session.admission.handshake import compare, not_in_study, prove, read_greeting, secure
 from parties.session.admission.identity import Greeting, Identity
 from parties.session.admission.strangers import Stranger, Strangers
 from parties.session.transport.channel import Channel, Closed

@@ -11,12 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from mpc_protocols.backend import BACKENDS
 from runner.bench.net.network import KNOWN
@@ -26,6 +22,7 @@ from runner.bench.output.results import Line
 from runner.bench.parameters import Value, spelled
 from runner.bench.registry import Bench
 from runner.report import number_format
+from runner.report.plain_page import rendered
 
 _DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
 _LEVEL = 1.02
@@ -40,20 +37,13 @@ def write(path: Path, lines: Sequence[Line], benches: Mapping[str, Bench]) -> No
 
 def page(lines: Sequence[Line], benches: Mapping[str, Bench]) -> str:
     """The whole HTML text."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_source),
-    )
     names = list(dict.fromkeys(line["bench"] for line in lines))
     sections = [_section(benches[name], [line for line in lines if line["bench"] == name]) for name in names]
     networks = list(dict.fromkeys(_network(line) for line in lines))
     machines = list({json.dumps(_machine(line)): _machine(line) for line in lines}.values())
     loads = [line["machine"]["load"] for line in lines]
-    return environment.get_template("bench.html.j2").render(
-        style=Markup(_source("report.css")),
+    return rendered(
+        "bench.html.j2",
         sections=sections,
         networks=networks,
         count=len(lines),
@@ -61,10 +51,6 @@ def page(lines: Sequence[Line], benches: Mapping[str, Bench]) -> str:
         loads=sorted({min(loads), max(loads)}),
         repeats=sorted({line["repeats"] for line in lines}),
     )
-
-
-def _source(name: str) -> str:
-    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _machine(line: Line) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle
+from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,32 +37,25 @@ NOTHING = Exactness()
 VARIANTS = (NOTHING, Exactness(True, False), Exactness(False, True), Exactness(True, True))
 
 
-class KnowingOracle(MarginalOracle):
+class KnowingOracle(RelayedOracle):
     """`oracle` with the answers in `exact` replaced by what the rows themselves say. codes: (rows, columns of
     the domain)."""
 
     def __init__(
         self, oracle: MarginalOracle, domain: Domain, codes: NDArray[np.int64], exact: Exactness
     ) -> None:
-        self.facts, self._oracle, self._exact = oracle.facts, oracle, exact
+        super().__init__(oracle)
+        self._exact = exact
         self._sizes = dict(domain.sizes)
         self._values = dict(zip(domain.names, codes.T, strict=True))
         self._cliques: dict[Handle, Clique] = {}
         self._counted: dict[Clique, NDArray[np.int64]] = {}
 
-    @property
-    def row_bound(self) -> int:
-        return self._oracle.row_bound
-
-    @property
-    def noisy_total(self) -> float | None:
-        return self._oracle.noisy_total
-
     def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
         for level in levels:
             self._sizes[level.name] = level.size
             self._values[level.name] = np.array(level.bins)[self._values[level.column]]
-        handles = self._oracle.prepare(cliques, levels)
+        handles = self.oracle.prepare(cliques, levels)
         self._cliques.update(zip(handles, cliques, strict=True))
         return handles
 
@@ -75,7 +69,7 @@ class KnowingOracle(MarginalOracle):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        noisy = self._oracle.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        noisy = self.oracle.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
         if not self._exact.selection:
             return noisy
         scores = np.array(
@@ -94,20 +88,17 @@ class KnowingOracle(MarginalOracle):
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
     ) -> list[NDArray[np.int64]]:
-        noisy = self._oracle.measure(handles, sigma2)
+        noisy = self.oracle.measure(handles, sigma2)
         return [self._counts(handle) for handle in handles] if self._exact.measurements else noisy
 
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
     ) -> NDArray[np.int64]:
-        noisy = self._oracle.distances(handles, answers, sigma2)
+        noisy = self.oracle.distances(handles, answers, sigma2)
         if not self._exact.measurements:
             return noisy
         exact = [np.abs(self._counts(h) - answer).sum() for h, answer in zip(handles, answers, strict=True)]
         return np.rint(exact).astype(np.int64)
-
-    def total(self, sigma2: Fraction) -> int:
-        return self._oracle.total(sigma2)
 
     def _counts(self, handle: Handle) -> NDArray[np.int64]:
         clique = self._cliques[handle]

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from importlib import resources
-from typing import Any
-
-import jinja2
-from markupsafe import Markup
+from collections.abc import Sequence
 
 from runner.bench.utility.parts import ErrorParts
-from runner.version import VERSION
+from runner.report.plain_page import rendered
 
 WORDS = {
     "whole": "error of the table",
@@ -20,11 +15,6 @@ WORDS = {
     "structure": "the model's error when nothing has noise",
     "two halves": "half of the rows against the other half",
 }
-
-
-def source_of(name: str) -> str:
-    """The text of one of the report's templates."""
-    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
@@ -49,18 +39,4 @@ def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
         ],
         delta=f"{delta:g}",
         seeds=seeds,
-    )
-
-
-def rendered(template: str, source: Callable[[str], str] = source_of, **content: Any) -> str:
-    """A page in the report's style. source: of a template's text, by name."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(source),
-    )
-    return environment.get_template(template).render(
-        style=Markup(source_of("report.css")), version=VERSION, **content
     )

@@ -59,10 +59,7 @@ class Meter:
             self._shown = line
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._stream is not None and self._shown:
             self._stream.write(f"\r{'':<40}\r")

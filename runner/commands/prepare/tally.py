@@ -29,6 +29,11 @@ def run(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out
     if not out.parent.is_dir():
         raise UsageError(f"The folder of {out} is not there; make it first.")
+    if study.linked is not None and not arguments.data.is_dir():
+        raise UsageError(
+            f"--data {arguments.data} must be a folder with a file of each linked table, as {study.linked.parent}.csv, all "
+            "of the same persons."
+        )
     own = private_file.load(arguments.private)
     data = private_file.read_by_rules(study, DataLocation(arguments.data.resolve()), own.rules)
     location, cliques = data.locate(), counted(plan_of(study))

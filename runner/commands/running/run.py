@@ -30,9 +30,11 @@ from runner.results.outdir import (
     PRIVATE_LOG,
     RUN,
     UNFINISHED,
+    begun,
     claim,
     finished,
     linked_tables_of,
+    nothing_to_resume,
     state,
     table_of,
 )
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from runner.party import process, second_proposal
     from runner.report.watch import health, server
     from runner.report.words import statement
-
-    pass
 else:
     certificates = Later("parties.certificates")
     health = Later("runner.report.watch.health")
@@ -129,6 +129,8 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None and options.certs is not None:
             _check_key(options.certs, arguments.json)
         done = arguments.resume and _is_done(arguments, options.out, job is None)
+        if arguments.resume and job is None and not begun(options.out) and not arguments.quiet:
+            _note(nothing_to_resume(options.out), arguments.json)
         if job is None and not done:
             for sentence in _second_proposal(options, name):
                 _warn(sentence, arguments.json)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.domain import Binned, Column, Domain
+from synth.domain import Column, Domain
 
 FACTORS, LOADING, LABEL_LOADING = 2, 0.8, 0.6
 RAREST = 1.2
@@ -44,7 +44,7 @@ def invented_rows(
 
 def _cut(column: Column, scores: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Codes of one column, int64."""
-    if isinstance(column, Binned) or column.size > 12:
+    if column.binned or column.size > 12:
         low = rng.random() < 0.5
         reach = np.exp(0.8 * scores) / np.exp(0.8 * 2.4) if low else (scores + 2.6) / 5.2
         return np.clip((reach * column.size).astype(np.int64), 0, column.size - 1)

@@ -3,7 +3,7 @@
 
 A batch is what one fit of the model follows. A party that does not lead hears of steps only, and is told each
 one's number and the share of epsilon that is gone. Nothing is decided here but what is left out: words are
-those of `progress`.
+those of `event_kinds`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runner.party.record.event_kinds import BATCH, EVENTS
+
 MAX_NAMED = 3
 """Marginals of a batch that are named; further ones are counted."""
-SILENT = frozenset(
-    {
-        ("connect", "waiting"),
-        ("connect", "connected"),
-        ("agree", "paced"),
-        ("input", "counted"),
-        ("select", "left_out"),
-    }
-)
+SILENT = frozenset(key for key, kind in EVENTS.items() if not kind.brief)
 """What every run says and nobody asks about while all is well."""
 
 
@@ -58,8 +52,8 @@ class Brief:
         return {
             **self._spent,
             **event,
-            "phase": "measure",
-            "event": "batch",
+            "phase": BATCH.phase,
+            "event": BATCH.name,
             "rounds": (batch[0][0], batch[-1][0]),
             "marginals": [(clique, bins) for _, clique, bins in batch[:MAX_NAMED]],
             "more": max(0, len(batch) - MAX_NAMED),

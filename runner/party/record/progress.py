@@ -16,12 +16,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from mpc_protocols.process.foreign_text import printable
 from runner.party.options import Progress
 from runner.party.record.brief import Brief
+from runner.party.record.event_kinds import words_of
 from runner.report.watch.story import Story
 from synth.budget.accounting import epsilon_about
 from synth.budget.rounding import rounded_up
@@ -123,7 +124,7 @@ class Display:
 
     def _words(self, phase: str, name: str, event: Mapping[str, Any]) -> str:
         try:
-            words = WORDS.get((phase, name), _plain)(event)
+            words = words_of(phase, name, event) or _plain(event)
         except (KeyError, TypeError, ValueError):
             words = _plain(event)
         return ", ".join((words, *filter(None, (self._spent(event), _traffic(event)))))
@@ -183,128 +184,3 @@ SAID = frozenset({"t", "party", "phase", "event", "rho_spent", "rho", "bytes_sen
 def _traffic(event: Mapping[str, Any]) -> str:
     sent = event.get("bytes_sent")
     return f"{sent / 1e6:.2f} MB sent" if isinstance(sent, int | float) else ""
-
-
-def clique_words(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str:
-    """A clique as people read it. bins: of columns that are asked for over bins, their number."""
-    sizes = bins or {}
-    return " x ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
-
-
-def _selected(event: Mapping[str, Any]) -> str:
-    if "step" in event:
-        return f"step {event['step']}: one of {event['candidates']} candidates chosen, {event['cells']:,} cells compared"
-    of = f" of {event['rounds']}" if event.get("rounds") else ""
-    clique = clique_words(event["clique"], event.get("bins"))
-    return f"round {event['round']}{of}: {clique} (1 of {event['candidates']} candidates)"
-
-
-def _measured(event: Mapping[str, Any]) -> str:
-    if "cliques" in event:
-        total = f", about {event['noisy_total']:,.0f} rows" if "noisy_total" in event else ""
-        what = "single columns" if max(map(len, event["cliques"])) == 1 else "marginals"
-        return f"round {event['round']}: {len(event['cliques'])} {what}, noise sd {event['sigma']:.3g}{total}"
-    clique = clique_words(event["clique"], event.get("bins"))
-    text = f"round {event['round']}: {clique}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
-    if "noisy_l1_to_model" in event:
-        text += (
-            f", {event['noisy_l1_to_model']:,.0f} from the model (noise alone: {event['l1_of_noise']:,.0f})"
-        )
-    return text
-
-
-def _batch(event: Mapping[str, Any]) -> str:
-    first, last = event["rounds"]
-    named = "; ".join(clique_words(clique, bins) for clique, bins in event["marginals"])
-    more = f" and {event['more']} more" if event["more"] else ""
-    return f"round {first}{f' to {last}' if last != first else ''}: {named}{more}"
-
-
-def _fitted(event: Mapping[str, Any]) -> str:
-    size, steps, seconds = event["model_mb"], event["iterations"], event["seconds"]
-    return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
-
-
-def _summed(event: Mapping[str, Any]) -> str:
-    return (
-        f"round {event['round']}: {event['marginals']} marginal{'s' * (event['marginals'] != 1)} of {event['clients']} clients, "
-        f"{event['cells']:,} cells, noise sd {event['sigma']:.3g}"
-    )
-
-
-def _raised(event: Mapping[str, Any]) -> str:
-    chosen = (
-        "; ".join(clique_words(clique) for clique in event["chosen"]) or "nothing that enough clients chose"
-    )
-    return f"round {event['round']} of {event['rounds']}, {event['cohort']} clients: {chosen}"
-
-
-WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
-    ("select", "selected"): _selected,
-    ("select", "exhausted"): lambda event: (
-        f"{event['charged']} selections were paid and {event['found']} made: no candidate was left for more"
-    ),
-    ("select", "left_out"): lambda event: (
-        f"round {event['round']}: {clique_words(event['clique'], event['bins'])} does not fit beside the others: not measured"
-    ),
-    ("select", "fallback"): lambda event: str(event["reason"]),
-    ("measure", "measured"): _measured,
-    ("measure", "batch"): _batch,
-    ("measure", "total"): lambda event: (
-        f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"
-    ),
-    ("measure", "estimates"): lambda event: (
-        f"{event['pairs']} pairs across owners, noise sd {event['sd']:.3g} a count: "
-        f"{len(event['joined'])} told from independence"
-    ),
-    ("measure", "summed"): _summed,
-    ("agree", "arriving"): lambda event: f"waiting for round {event['round']} of arrivals to close",
-    ("agree", "closed"): lambda event: (
-        (f"round {event['round']} of arrivals" if "round" in event else "the collection")
-        + f" is closed with {event['bundles']} bundles"
-    ),
-    ("select", "voted"): lambda event: (
-        f"round {event['round']}: {event['cohort']} clients chose, each one of {event['candidates']} candidates"
-    ),
-    ("fit", "raised"): _raised,
-    ("fit", "fitted"): _fitted,
-    ("fit", "trained"): lambda event: (
-        f"{event['round']:,} of {event['rounds']:,} rounds of training"
-        if "round" in event
-        else f"{' and '.join(event['owners'])} have trained their halves of the model"
-    ),
-    ("fit", "epoch"): lambda event: (
-        f"{event['party']} has been through the rows {event['number']} of {event['of']} times"
-    ),
-    ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
-    ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
-    ("connect", "connected"): lambda event: (
-        " and ".join(sorted((event["party"], event["peer"]))) + " are connected"
-    ),
-    ("connect", "refused"): lambda event: (
-        f"who came to {event['party']} from {event['source']} and said to be {event['claimed']} was refused: {event['why']}"
-    ),
-    ("agree", "agreed"): lambda event: (
-        f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})"
-    ),
-    ("agree", "resumed"): lambda event: (
-        f"run {event['run'][:12]}, which was interrupted, goes on: {event['opened']} steps are known"
-    ),
-    ("agree", "paced"): lambda event: (
-        f"a message between computing parties takes {event['delay_us'] / 1000:.3g} ms"
-    ),
-    ("input", "counted"): lambda event: f"{event['party']} is ready; {event['custodians']} custodians",
-    ("input", "assembled"): lambda event: (
-        f"all {event['parties']} parties are ready; none has sent anything of its data yet"
-    ),
-    ("align", "started"): lambda event: (
-        f"the records of {event['owners']} owners are being joined ({event['via']})"
-    ),
-    ("align", "aligned"): lambda event: f"the records of {event['owners']} owners are joined",
-    ("input", "left_out"): lambda event: (
-        f"{event['contributor']} sent counts that are those of no table: they are left out"
-    ),
-    ("input", "shared"): lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
-    ("sample", "sampled"): lambda event: f"{event['rows']:,} synthetic rows",
-    ("report", "written"): lambda event: f"{event['party']} has its results",
-}

@@ -16,7 +16,7 @@ from runner.report.agreement import OneWay, one_way
 from runner.report.drawings import charts
 from runner.report.files import Run
 from runner.report.words.training_text import training
-from synth.domain import Binned, Categorical, Column, Integer, Numeric
+from synth.domain import Column
 
 MAX_BARS = 12
 MAX_GROUPS = 160
@@ -41,14 +41,9 @@ def measured(run: Run, one: OneWay) -> dict[str, Any]:
         note.append(f"Not measured: the {maker}.")
     elif len(one.source) > 1:
         note.append(f"Measured as part of {' × '.join(one.source)}.")
-    unit = "value" if isinstance(column, Categorical) else "bin" if isinstance(column, Binned) else "code"
-    count = column.bins if isinstance(column, Binned) else column.size - column.missing
-    also = [
-        what
-        for what, there in (("0", isinstance(column, Binned) and column.zero), ("missing", column.missing))
-        if there
-    ]
-    kind = " or ".join([f"{number_format.whole(count)} {unit}{'s' * (count != 1)}", *also])
+    count = column.size - column.missing - column.zero
+    also = [what for what, there in (("0", column.zero), ("missing", column.missing)) if there]
+    kind = " or ".join([f"{number_format.whole(count)} {column.unit}{'s' * (count != 1)}", *also])
     return {"name": one.name, "kind": kind, "chart": chart, "notes": note}
 
 
@@ -81,7 +76,7 @@ def _chart(
     and notes."""
     count = column.size
     notes: list[str] = []
-    if isinstance(column, Categorical) or (column.kind == "codes" and count <= MAX_BARS):
+    if column.textual or (not column.binned and count <= MAX_BARS):
         ranked = (
             sorted(range(count), key=lambda code: (-shares[code], code))
             if count > MAX_BARS
@@ -97,14 +92,13 @@ def _chart(
     if column.missing:
         count -= 1
         notes.append(_amount("Missing", shares, dots, [count]))
-    codes, axis, edges = list(range(count)), None, [code - 0.5 for code in range(count + 1)]
-    if isinstance(column, Binned):
+    codes, axis, edges = list(range(count)), None, list(column.edges())
+    if column.binned:
         if column.zero:
             notes.append(_amount("Exactly 0", shares, dots, [column.zero_code]))
             codes.remove(column.zero_code)
             count -= 1
-        edges = list(column.edges())
-        if not _is_even(column):
+        if not column.even:
             most = MAX_LABELS if len(column.written(edges[0])) <= LONG_LABEL else MAX_LABELS // 2
             axis = [(float(at), column.written(edges[at])) for at in range(0, count, -(-count // most))]
             edges = [float(at) for at in range(count + 1)]
@@ -121,11 +115,6 @@ def _chart(
         dotted=len(groups) <= MAX_DOTS,
         axis=axis,
     ), notes
-
-
-def _is_even(column: Binned) -> bool:
-    """Whether bins are drawn over the numbers themselves: they are equally wide, and these are no days."""
-    return isinstance(column, Integer) or (isinstance(column, Numeric) and column.scale == "linear")
 
 
 def _amount(what: str, shares: Sequence[float], dots: charts.Dots | None, codes: Sequence[int]) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from runner.report.drawings.charts import LETTER, MAX_LETTERS, WIDTH
 from runner.report.drawings.svg import drawing, label, row_name, tag
 from runner.report.number_format import percent
-from synth.domain import Binned, Column
+from synth.domain import Column
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -137,7 +137,7 @@ def groups(column: Column, sums: Array, most: int, bins: Sequence[int] | None = 
         tuple(code for code in range(column.size) if numbers[code] == number)
         for number in dict.fromkeys(numbers)
     ]
-    if not isinstance(column, Binned):
+    if not column.binned:
         there = [(float(sums[list(unit)].sum()), unit) for unit in units]
         units = [unit for rows, unit in sorted(there, key=lambda one: -one[0]) if rows > 0]
         kept = units if len(units) <= most else units[: most - 1]
@@ -178,7 +178,7 @@ def _name(column: Column, codes: Sequence[int], sums: Array) -> str:
     return first if len(there) == 1 else f"{first} and {len(there) - 1} more"
 
 
-def _span(column: Binned, codes: Sequence[int]) -> str:
+def _span(column: Column, codes: Sequence[int]) -> str:
     """The numbers from the first to the last code."""
     if column.integral:
         ends = column.span(codes[0])[0], column.span(codes[-1])[1]

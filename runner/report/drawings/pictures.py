@@ -15,6 +15,7 @@ from runner.report.agreement import one_way
 from runner.report.drawings.columns import measured
 from runner.report.files import Run
 from runner.report.number_format import percent
+from runner.report.plain_page import source_text
 from runner.study.declared.table import nearest
 
 WIDTH = 760
@@ -113,7 +114,7 @@ def pictures(run: Run, kinds: Sequence[str] = ()) -> tuple[str, tuple[Part, ...]
             )
     parts = tuple(part for kind in kinds or KINDS if (part := KINDS[kind](run)).figures)
     text = page.template("pictures.html.j2").render(
-        study=run.facts["study"], style=Markup(page.source_text("report.css")), parts=parts
+        study=run.facts["study"], style=Markup(source_text("report.css")), parts=parts
     )
     return text, parts
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from runner.report.agreement import synthetic_counts
 from runner.report.drawings.svg import drawing, label, path, tag, ticks
 from runner.report.number_format import percent, plain
-from synth.domain import Binned, Categorical, Column, Numeric
+from synth.domain import Column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,20 +132,18 @@ def _in_words(column: Column, codes: Sequence[int]) -> str:
 
 def _ticks(column: Column) -> list[tuple[str, float]]:
     """(text, place in values from the left); none where values have no order."""
-    if isinstance(column, Binned) and not (
-        isinstance(column, Numeric) and column.scale == "linear" and not column.zero
-    ):
+    if column.binned and (column.scale != "linear" or column.zero):
         places = range(0, column.size - column.missing, -(-column.size // MAX_LABELS))
         bins = [(place, column.bin(place)) for place in places]
         return [
             ("0" if at is None else column.written(column.edges()[at]), float(place)) for place, at in bins
         ]
-    if isinstance(column, Numeric):
+    if column.binned:
         span = column.high - column.low
         return [
             (plain(value, 6), column.bins * (value - column.low) / span)
             for value in ticks(column.low, column.high, 4)
         ]
-    if isinstance(column, Categorical):
+    if column.textual:
         return []
     return [(plain(value, 6), value + 0.5) for value in ticks(0, column.size - 1, 4) if value == round(value)]

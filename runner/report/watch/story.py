@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.party.record.event_kinds import EVENTS
 from runner.party.record.events import PHASES
 from synth.budget.accounting import epsilon_about
 
@@ -95,7 +96,7 @@ class Story:
 
     def _apply(self, member: Member, phase: str, name: str, event: Mapping[str, Any]) -> None:
         if name == "begun":
-            self.study = {key: event[key] for key in FACTS}
+            self.study = {key: event[key] for key in EVENTS["connect", "begun"].fields.split()}
             self.rounds = event["rounds"] if isinstance(event["rounds"], int) else None
             for party in event["parties"]:
                 self.members.setdefault(party["name"], Member(party["name"])).computes = bool(
@@ -201,7 +202,3 @@ class Story:
             "rows": self.rows,
             "finished": self.finished,
         }
-
-
-FACTS = ("study", "algorithm", "backend", "epsilon", "delta", "rounds", "leader", "parties", "columns")
-"""Of the first event, which says what the run is of."""

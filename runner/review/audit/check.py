@@ -122,6 +122,11 @@ def tallied(counts: Mapping[str, Mapping[str, int]]) -> str:
     )
 
 
+def by_name(figures: Mapping[str, object], words: str = "{name} {each}", joint: str = ", ") -> str:
+    """What there is of each backend or method, one after the other."""
+    return joint.join(words.format(name=name, each=each) for name, each in figures.items())
+
+
 def judged(
     problems: list[str], evidence: str, figures: Mapping[str, object] | None = None, plot: Plot | None = None
 ) -> Finding:

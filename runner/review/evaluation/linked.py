@@ -33,7 +33,7 @@ from runner.review.evaluation.judge import (
     prediction_of,
 )
 from runner.review.evaluation.linked_words import lines
-from synth.domain import Binned, Calendar, Column, Domain
+from synth.domain import Column, Domain
 from synth.judgement.against_rows import PairBeside, beside
 from synth.linked.folding import Children
 
@@ -253,7 +253,7 @@ def _sums(child: ChildTable, both: _Compared) -> list[Sums]:
 
     found = []
     for place, (name, column) in enumerate(zip(child.domain.names, child.domain.columns, strict=True)):
-        if not isinstance(column, Binned) or isinstance(column, Calendar):
+        if not column.quantity:
             continue
         middles = np.array([sum(column.span(code)) / 2 for code in range(column.size)])
         made, dealt, real, known, fresh = (

@@ -18,7 +18,6 @@ import numpy as np
 
 from mpc_protocols.process.installation import program
 from runner.libraries import pd
-from synth.domain import Categorical
 
 SURVEY = Path(__file__).with_name("survey.csv.gz")
 CUSTODIANS = ("north", "south", "west")
@@ -173,9 +172,5 @@ def coded(table: pd.DataFrame, domain: Any) -> Any:
     """Codes of a table in the study's words, (rows, columns) in the domain's order."""
     coded = []
     for name, column in zip(domain.names, domain.columns, strict=True):
-        if isinstance(column, Categorical):
-            code = {value: number for number, value in enumerate(column.values)}
-            coded.append([code[value] for value in table[name]])
-        else:
-            coded.append([column.bin_of(value) for value in table[name]])
+        coded.append([column.code_of(value) for value in table[name]])
     return np.array(coded, dtype=np.int64).T

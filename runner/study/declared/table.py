@@ -23,6 +23,7 @@ from mpc_protocols.options import Option, Options
 from mpc_protocols.process import foreign_text
 from mpc_protocols.process.installation import program
 from runner.failures import reason
+from runner.study.declared.syntax import syntax_sentence
 
 Own = TypeVar("Own", bound=Options)
 
@@ -64,15 +65,16 @@ def read_toml(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         if path.suffix.lower() in TABLES:
             raise _table_instead(path) from None
-        message = str(error)
-        what, _, place = message.rpartition(" (at ")
-        raise StudyInvalid(
-            f"{path}, {place.rstrip(')') or 'end of file'}: {what or message}; correct the TOML syntax there."
-        ) from None
+
+        raise StudyInvalid(syntax_sentence(path, path.read_text("utf-8-sig"), str(error))) from None
     except UnicodeDecodeError as error:
         if path.suffix.lower() in TABLES:
             raise _table_instead(path) from None
-        raise StudyInvalid(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise StudyInvalid(f"{path}: line {line} is not UTF-8; save the file as UTF-8.") from None
+    except IsADirectoryError:
+        inside = f"{path / 'study.toml'}" if (path / "study.toml").is_file() else "a file in it"
+        raise StudyInvalid(f"{path}: cannot be read, for it is a directory; name {inside}.") from None
     except OSError as error:
         raise StudyInvalid(f"{path}: cannot be read ({reason(error)}); check the path.") from None
     except RecursionError:
@@ -81,8 +83,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """`; did you mean "x"?`-style ending for a mistyped word, or an empty string."""
-    close = difflib.get_close_matches(word, list(choices), 1, 0.6)
-    return f' (did you mean "{close[0]}"?)' if close else ""
+    by_letters = {choice.casefold(): choice for choice in choices}
+    close = difflib.get_close_matches(word.casefold(), list(by_letters), 1, 0.6)
+    return f' (did you mean "{by_letters[close[0]]}"?)' if close else ""
 
 
 def _table_instead(path: Path) -> StudyInvalid:

@@ -92,6 +92,10 @@ def _child(
         table.problem(
             f'= "{parent}" is this table itself; name the table to whose rows these belong', "parent"
         )
+    elif parents.get(parent) == name:
+        table.problem(
+            f'= "{parent}" belongs to rows of {name} itself: one of both must belong to people', "parent"
+        )
     elif parent in tables and parents[parent] in tables:
         table.problem(
             f'= "{parent}" belongs to rows of {parents[parent]}, which are no people: tables go as far as the rows of a '
@@ -176,10 +180,13 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
     tables = data.tables
     if tables is None and data.path is not None and data.path.is_dir():
         tables = _in_folder(data.path, linked.names)
-    if data.parts is not None:
+    if data.cluster is not None:
         raise StudyInvalid(
-            f"{where}: linked tables are not counted in parts; name a file or a database's table for each."
+            f"{where}: Dask counts files of one table, and linked tables are cut by persons, each part with a file of every "
+            "table: count each by `tally --data FOLDER`, and name the tallies."
         )
+    if data.tallies is not None:
+        return data
     if tables is None:
         tables = {linked.parent: data}
     if foreign := [name for name in tables if name not in linked.names]:
@@ -205,11 +212,6 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
             raise StudyInvalid(
                 f"{where}: data names {own[0]} without {child.name}, to whose rows its rows belong; whoever has one table needs "
                 f"the other."
-            )
-        if child.children and any(place.push_down for place in tables.values()):
-            raise StudyInvalid(
-                f"{where}: a database unfolds people and what belongs to them, and {child.children[0].name} belongs to rows of "
-                f"{child.name}; leave push_down out."
             )
     pushed = {(place.push_down, place.url if place.push_down else None) for place in tables.values()}
     if len(pushed) > 1:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import option
 from mpc_protocols.process.later import Later
-from synth.algorithm import SOUND, Algorithm, PromiseWithReserved, WhileArriving
-from synth.algorithms.aim.plan import plan
+from synth.algorithm import MarginalAlgorithm, WhileArriving
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mpc_protocols.functionality import MarginalOracle, Observe
-    from synth.algorithms.aim import arriving, loop
+    from synth.algorithms.aim import arriving
     from synth.algorithms.aim.arriving import ArrivingPlan
     from synth.algorithms.aim.plan import AimPlan
-    from synth.domain import Domain
-    from synth.run import Measured, Synthesis
-    from synth.workload import Workload
 else:
     arriving = Later("synth.algorithms.aim.arriving")
-    loop = Later("synth.algorithms.aim.loop")
 
 
 @dataclass(frozen=True)
@@ -40,21 +32,17 @@ class AimConfig(RoundConfig):
         return self.rounds if isinstance(self.rounds, int) else None
 
 
-class Aim(Algorithm["AimConfig", "AimPlan"]):
+class Aim(MarginalAlgorithm["AimConfig", "AimPlan"]):
     """AIM: an adaptive, iterative mechanism for synthetic data."""
 
     name = "aim"
+    home = "synth.algorithms.aim"
     title = "AIM"
     rank = 0
-    constrained = True
-    reserves = True
     arrives = True
     summary = "AIM picks the marginals that the model gets most wrong"
     config = AimConfig
     left_out = "it is never measured itself, only its subsets are"
-
-    def claim(self, config: AimConfig) -> str:
-        return SOUND
 
     def adaptive(self, config: AimConfig) -> bool:
         return config.fixed_rounds is None
@@ -68,22 +56,11 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
             )
         return arriving.AimWhileArriving(rounds, again)
 
-    def plan(
-        self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[PromiseWithReserved]
-    ) -> AimPlan:
-        return plan(domain, workload, config, **promise)
-
-    def small_share(self, plan: AimPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        return loop.small_share(plan, noisy_total)
-
     def asks(self, plan: AimPlan) -> str:
         return (
             f"each column once, then {plan.times('round')}: which of {len(plan.candidates):,} marginals is worst, "
             "and its counts"
         )
-
-    def run(self, oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
-        return loop.run(oracle, plan, observe)
 
 
 ALGORITHM = Aim()

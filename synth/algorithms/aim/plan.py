@@ -21,18 +21,17 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Unpack
 
-from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.functionality import Clique
+from synth.algorithm import PromiseWithReserved
+from synth.algorithms.aim.algorithm import AimConfig
 from synth.budget.charges import Charges, cell_distance
-from synth.budget.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.reserved import NOTHING_RESERVED
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
-
-if TYPE_CHECKING:
-    from synth.algorithms.aim.algorithm import AimConfig
 
 FIRST_ROUNDS_PER_COLUMN = 8
 
@@ -63,23 +62,16 @@ class AimPlan(RoundPlan):
 
 
 def plan(
-    domain: Domain,
-    workload: Workload,
-    config: AimConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    reserved: Reserved = NOTHING_RESERVED,
+    domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[PromiseWithReserved]
 ) -> AimPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
-    custodians. reserved: what is measured besides.
+    """Fix budget, noise and candidates of a study.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
     out of range.
     """
-    charges = Charges(adjacency, unit_rows)
+    charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
+    reserved = promise.get("reserved", NOTHING_RESERVED)
+    epsilon, delta = promise["epsilon"], promise["delta"]
     check_sizes(domain, workload, config)
     candidates, left_out = modelled(domain, workload.closure, config.max_model_mb)
     oversized = tuple(clique for clique in workload.cliques if clique in left_out)

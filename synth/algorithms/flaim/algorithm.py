@@ -43,7 +43,7 @@ class FlaimConfig(ModelConfig):
         "marginals and needs `research = true`",
     )
     rounds: int = rounds_option(
-        meaning="cohorts at most; fewer where there would be fewer than `group` clients in one",
+        meaning="cohorts at most; fewer where there would be fewer than `group` clients in one"
     )
     participations: int | str = option(
         1,

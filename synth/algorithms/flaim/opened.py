@@ -78,11 +78,6 @@ class Opened:
         return np.split(np.asarray(answer, np.int64), np.cumsum(sizes)[:-1])
 
     def _keep(
-        self,
-        clique: Clique,
-        values: NDArray[np.int64],
-        rows: int | None,
-        number: int,
-        sigma2: Fraction,
+        self, clique: Clique, values: NDArray[np.int64], rows: int | None, number: int, sigma2: Fraction
     ) -> None:
         self.measurements.append(Measured(clique, sigma2, number, values, rows=rows))

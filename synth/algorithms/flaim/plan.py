@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Adjacency, Clique, Event
-from synth.algorithm import CHOICES
+from mpc_protocols.functionality import Clique, Event
+from synth.algorithm import CHOICES, Promise
 from synth.algorithms.flaim.variant import Variant
 from synth.algorithms.flaim.variants import VARIANTS
 from synth.budget.charges import Charges, cell_distance, mean_noise
@@ -144,22 +144,13 @@ def shares(rho: Fraction, config: FlaimConfig, variant: Variant, columns: int) -
     )
 
 
-def plan(
-    domain: Domain,
-    workload: Workload,
-    config: FlaimConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    max_rows: int = MAX_ROWS,
-) -> FlaimPlan:
-    """Fix budget, noise and candidates. max_rows: of one client.
+def plan(domain: Domain, workload: Workload, config: FlaimConfig, **promise: Unpack[Promise]) -> FlaimPlan:
+    """Fix budget, noise and candidates; for clients of at most `MAX_ROWS` rows (`FlaimPlan.max_rows`).
 
     Raises `StudyInvalid`: a variant that is not known, no candidate, (epsilon, delta) out of range.
     """
-    variant, charges, columns = VARIANTS[config.variant], Charges(adjacency, unit_rows), len(domain)
+    charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
+    variant, columns = VARIANTS[config.variant], len(domain)
     cliques = [q for q in workload.closure if variant.offers_columns or len(q) > 1]
     if variant.union:
         cliques = [q for q in cliques if len(q) == 2]
@@ -191,7 +182,9 @@ def plan(
         size = cell_distance(20 * sigma2) if variant.size else 0
         return sums + registered + size + of.choices * len(candidates) * SELECTION_DISTANCE
 
-    budget = calibrate(epsilon, delta, noise, distance, f"{columns} columns and {config.rounds} rounds")
+    budget = calibrate(
+        promise["epsilon"], promise["delta"], noise, distance, f"{columns} columns and {config.rounds} rounds"
+    )
     divided = shares(budget.rho_cap, config, variant, columns)
     named = set(workload.cliques)
     return FlaimPlan(
@@ -211,7 +204,7 @@ def plan(
         registration_sigma2=charges.sigma2(divided.registration / columns)
         if divided.registration
         else Fraction(0),
-        max_rows=max_rows,
+        max_rows=MAX_ROWS,
     )
 
 

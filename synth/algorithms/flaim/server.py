@@ -171,11 +171,7 @@ class Server:
         return self._sum(asked, clients, sigma2, self.plan.one_way)
 
     def _sum(
-        self,
-        asked: Asked,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique],
+        self, asked: Asked, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique]
     ) -> tuple[Measured, ...]:
         question = question_of(self.plan, asked)
         answer = self.cohorts.sum(question, clients, sigma2, cliques=cliques)

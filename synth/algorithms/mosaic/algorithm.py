@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from mpc_protocols.options import option
 from mpc_protocols.process.later import Later
-from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
-from synth.algorithms.mosaic.plan import plan
+from synth.algorithm import MarginalAlgorithm
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mosaic import loop, small
     from synth.algorithms.mosaic.plan import MosaicPlan
-    from synth.domain import Domain
-    from synth.run import Measured, Synthesis
-    from synth.workload import Workload
+    from synth.run import Measured
 else:
     loop = Later("synth.algorithms.mosaic.loop")
     small = Later("synth.algorithms.mosaic.small")
@@ -46,14 +42,13 @@ class MosaicConfig(ModelConfig):
         return self.rounds if isinstance(self.rounds, int) else None
 
 
-class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
+class Mosaic(MarginalAlgorithm["MosaicConfig", "MosaicPlan"]):
     """AIM with resolutions: a marginal may be asked over bins of its columns."""
 
     name = "mosaic"
+    home = "synth.algorithms.mosaic"
     title = "Mosaic"
     rank = 3
-    constrained = True
-    reserves = True
     inherits = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
@@ -61,16 +56,8 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     config = MosaicConfig
     left_out = "no bins are coarse enough for it"
 
-    def claim(self, config: MosaicConfig) -> str:
-        return SOUND
-
     def adaptive(self, config: MosaicConfig) -> bool:
         return config.fixed_rounds is None
-
-    def plan(
-        self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[PromiseWithReserved]
-    ) -> MosaicPlan:
-        return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
         return small.small_share(plan, measurements, noisy_total, loop.NOISE_LIMIT)
@@ -80,9 +67,6 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
             f"each column once, then {plan.times('pick')}, several at a time: which of {len(plan.candidates):,} sets of "
             "columns is worst at which resolution, and its counts over bins"
         )
-
-    def run(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis:
-        return loop.run(oracle, plan, observe)
 
 
 ALGORITHM = Mosaic()

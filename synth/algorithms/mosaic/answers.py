@@ -63,9 +63,7 @@ class Resolutions:
         return found
 
     def _summed(
-        self,
-        axes: Sequence[tuple[int, int]],
-        asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]],
+        self, axes: Sequence[tuple[int, int]], asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]]
     ) -> NDArray[np.float64]:
         """As `coarsened`, a row each, of cliques of one shape. axes: values of the source, bins of the target
         (0: the same)."""

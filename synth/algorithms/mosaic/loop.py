@@ -196,11 +196,7 @@ class MosaicRun(Heir):
                 if known is None or known.cells < candidate.cells:
                     chosen[candidate.columns] = candidate
         fits = self._fitting(list(chosen.values()), self.plan.config.max_model_mb)
-        batch = self._priced(
-            {c: Fraction(1) for c in chosen.values() if c in fits},
-            rho,
-            Fraction(1),
-        )
+        batch = self._priced({c: Fraction(1) for c in chosen.values() if c in fits}, rho, Fraction(1))
         if not batch:
             return []
         asked = [p.candidate for p in batch]

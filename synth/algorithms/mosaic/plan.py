@@ -20,21 +20,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import MAX_MARGINALS, Adjacency, Clique
+from mpc_protocols.functionality import MAX_MARGINALS, Clique
+from synth.algorithm import PromiseWithReserved
+from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.prices import two_thirds
-from synth.budget.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.reserved import NOTHING_RESERVED
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.small.fallback import MIN_TRIAL
 from synth.workload import Workload
-
-if TYPE_CHECKING:
-    from synth.algorithms.mosaic.algorithm import MosaicConfig
 
 FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72
@@ -87,23 +86,16 @@ class MosaicPlan(Plan):
 
 
 def plan(
-    domain: Domain,
-    workload: Workload,
-    config: MosaicConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    reserved: Reserved = NOTHING_RESERVED,
+    domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[PromiseWithReserved]
 ) -> MosaicPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
-    custodians. reserved: what is measured besides.
+    """Fix budget, noise and candidates of a study.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more sets of
     columns than a run can compare, (epsilon, delta) out of range.
     """
-    charges, columns = Charges(adjacency, unit_rows), len(domain)
+    charges, columns = Charges(promise["adjacency"], promise.get("unit_rows", 1)), len(domain)
+    reserved = promise.get("reserved", NOTHING_RESERVED)
+    epsilon, delta = promise["epsilon"], promise["delta"]
     check_sizes(domain, workload, config)
     budgets = (*BUDGETS, RICH_BUDGET) if epsilon > 1 else BUDGETS
     candidates, oversized = _column_sets(domain, workload, budgets[-1])

@@ -12,12 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from synth.algorithms.mosaic.candidates import (
-    candidates,
-    grid_of,
-    joint_candidates,
-    typical_cells,
-)
+from synth.algorithms.mosaic.candidates import candidates, grid_of, joint_candidates, typical_cells
 from synth.algorithms.mosaic.plan import SMALL_BUDGETS
 from synth.budget.prices import two_thirds
 from synth.small import fallback

@@ -21,19 +21,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import Unpack
 
-from mpc_protocols.functionality import MAX_CELLS, Adjacency, Clique
+from mpc_protocols.functionality import MAX_CELLS, Clique
+from synth.algorithm import PromiseWithReserved
+from synth.algorithms.mst.algorithm import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
-from synth.budget.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.reserved import NOTHING_RESERVED
 from synth.config import cells_within
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.small.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.workload import Workload
-
-if TYPE_CHECKING:
-    from synth.algorithms.mst.algorithm import MstConfig
 
 TRIAL_EDGES = 3
 """At a time, of a small table."""
@@ -73,23 +72,16 @@ class Components:
 
 
 def plan(
-    domain: Domain,
-    workload: Workload,
-    config: MstConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    reserved: Reserved = NOTHING_RESERVED,
+    domain: Domain, workload: Workload, config: MstConfig, **promise: Unpack[PromiseWithReserved]
 ) -> MstPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
-    custodians. reserved: what is measured besides.
+    """Fix budget, noise and candidates of a study.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
     out of range.
     """
-    charges, columns = Charges(adjacency, unit_rows), len(domain)
+    charges, columns = Charges(promise["adjacency"], promise.get("unit_rows", 1)), len(domain)
+    reserved = promise.get("reserved", NOTHING_RESERVED)
+    epsilon, delta = promise["epsilon"], promise["delta"]
     check_sizes(domain, workload, config)
     candidates, oversized = _pairs(domain, config.max_model_mb)
     edges = _forest(domain, candidates)

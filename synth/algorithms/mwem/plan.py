@@ -19,18 +19,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Unpack
 
-from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.functionality import Clique
+from synth.algorithm import PromiseWithReserved
+from synth.algorithms.mwem.algorithm import MwemConfig
 from synth.budget.charges import Charges, cell_distance
-from synth.budget.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.reserved import NOTHING_RESERVED
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
-
-if TYPE_CHECKING:
-    from synth.algorithms.mwem.algorithm import MwemConfig
 
 TOTAL_SHARE = Fraction(1, 100)
 """Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta
@@ -60,23 +59,17 @@ class MwemPlan(RoundPlan):
 
 
 def plan(
-    domain: Domain,
-    workload: Workload,
-    config: MwemConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    reserved: Reserved = NOTHING_RESERVED,
+    domain: Domain, workload: Workload, config: MwemConfig, **promise: Unpack[PromiseWithReserved]
 ) -> MwemPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
-    custodians. reserved: what is measured besides.
+    """Fix budget, noise and candidates of a study.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
     out of range.
     """
-    charges, rounds, columns = Charges(adjacency, unit_rows), config.rounds, len(domain)
+    charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
+    reserved = promise.get("reserved", NOTHING_RESERVED)
+    epsilon, delta = promise["epsilon"], promise["delta"]
+    rounds, columns = config.rounds, len(domain)
     check_sizes(domain, workload, config)
     candidates, oversized = modelled(domain, workload.cliques, config.max_model_mb)
     covered = {name for clique in candidates for name in clique}

@@ -27,10 +27,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
 from itertools import accumulate, chain, combinations
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.functionality import Clique
+from synth.algorithm import PromiseWithReserved
+from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
@@ -38,9 +40,6 @@ from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
-
-if TYPE_CHECKING:
-    from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 
 COLUMNS_SHARE = Fraction(10, 100)
 PAIRS_SHARE = Fraction(8, 100)
@@ -83,28 +82,20 @@ class PrivMrfPlan(Plan):
 
 
 def plan(
-    domain: Domain,
-    workload: Workload,
-    config: PrivMrfConfig,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    unit_rows: int = 1,
-    reserved: Reserved = NOTHING_RESERVED,
+    domain: Domain, workload: Workload, config: PrivMrfConfig, **promise: Unpack[PromiseWithReserved]
 ) -> PrivMrfPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
-    custodians. reserved: what is measured besides.
+    """Fix budget, noise and candidates of a study.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than
     can be asked for, (epsilon, delta) out of range.
     """
-    charges = Charges(adjacency, unit_rows)
+    charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
+    reserved = promise.get("reserved", NOTHING_RESERVED)
     check_sizes(domain, workload, config)
     asked = questions(domain, config)
     budget = calibrate(
-        epsilon,
-        delta,
+        promise["epsilon"],
+        promise["delta"],
         *reserved.beside(
             charges, lambda rho: asked.widest(charges, rho), lambda sigma2: asked.distance(charges, sigma2)
         ),

@@ -51,12 +51,7 @@ class PairTargets:
     """Pairs of columns: by how much the table's counts exceed the model's, all in one symmetric matrix
     (values x values)."""
 
-    def __init__(
-        self,
-        sizes: Mapping[str, int],
-        pairs: Mapping[Clique, Array],
-        values: Codes,
-    ) -> None:
+    def __init__(self, sizes: Mapping[str, int], pairs: Mapping[Clique, Array], values: Codes) -> None:
         """pairs: with the model's answer of each, flat. values: codes, (columns, rows)."""
         order = list(sizes)
         used = sorted({order.index(name) for pair in pairs for name in pair})
@@ -99,17 +94,19 @@ class AcrossPairs:
     """
 
     def __init__(self, targets: PairTargets, cells: NDArray[np.intp], is_target: Matrix) -> None:
-        self._targets, self._cells, self._is_target = targets, cells, is_target
+        self._targets, self._cells, self._is_target, self._half = targets, cells, is_target, is_target / 2
         self._surplus = targets.surplus[:, cells]
         self.width = len(targets.columns)
         self._price()
 
     def _price(self) -> None:
         """Slope and bend of each cell."""
-        more, less, size = (np.abs(self._surplus + np.float32(step)) for step in (1, -1, 0))
-        half = self._is_target / 2
-        self._slope: Matrix = (more - less) * half
-        self._bend: Matrix = (more + less - 2 * size) * half
+        more, less = (np.abs(self._surplus + np.float32(step)) for step in (1, -1))
+        self._bend: Matrix = more + less
+        self._bend -= 2 * np.abs(self._surplus)
+        self._bend *= self._half
+        self._slope: Matrix = np.subtract(more, less, out=more)
+        self._slope *= self._half
 
     def look(self, codes: Codes) -> None:
         """Look at pairs of rows. codes: (columns, 2, pairs)."""

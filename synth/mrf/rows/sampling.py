@@ -57,11 +57,7 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
 
 
 def sample_rows(
-    tree: JunctionTree,
-    chains: Chains,
-    conditionals: Sequence[Array],
-    rows: int,
-    rng: np.random.Generator,
+    tree: JunctionTree, chains: Chains, conditionals: Sequence[Array], rows: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Codes, int64, shape (rows, columns in order). conditionals[i]: P(new columns | separator), axes as in
     node i."""

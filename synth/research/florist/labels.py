@@ -66,10 +66,7 @@ class Labels:
         self._unseen: NDArray[np.bool_] = ~self.real if strategy == NEIGHBORS else np.zeros(union, np.bool_)
 
     def visit(
-        self,
-        rows: NDArray[np.int64],
-        embeddings: NDArray[np.float32],
-        probabilities: NDArray[np.float64],
+        self, rows: NDArray[np.int64], embeddings: NDArray[np.float32], probabilities: NDArray[np.float64]
     ) -> NDArray[np.float32]:
         """(B,) labels of a batch. embeddings: (B, cut); probabilities: (B,) that the model gives label 1 now."""
         found = self.values[rows].astype(np.float32)

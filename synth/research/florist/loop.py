@@ -63,12 +63,7 @@ def train_passive(
 
 
 def train_active(
-    link: Link,
-    batches: Batches,
-    epochs: int,
-    net: ActiveHalf,
-    labels: Labels,
-    observe: Observe = unobserved,
+    link: Link, batches: Batches, epochs: int, net: ActiveHalf, labels: Labels, observe: Observe = unobserved
 ) -> NDArray[np.float64]:
     """Train the half with labels; (held-out rows,) the network's own probabilities, not corrected."""
     for number in range(epochs):

@@ -54,8 +54,7 @@ class Owner:
         self._cells = np.stack([codes[column].astype(np.int64) for column in columns], axis=1) + offsets
         self._rows, self._left, self._step = rows, plan.config.rounds, 0
         self._critic = Critic(
-            self._branch.cells,
-            self._coins.uniform((hidden(self._branch.cells), self._branch.cells + 2)),
+            self._branch.cells, self._coins.uniform((hidden(self._branch.cells), self._branch.cells + 2))
         )
         self._noisy_rows = 0
         self._bucket = self._buckets() if plan.config.sampling == BUCKETS else None

@@ -111,10 +111,7 @@ class VertiGanPlan(Plan):
             exposures = _exposures(self)
             rho = _bucket_rho(self.charges, exposures * len(names), self.noise2)
             trained = Event(TRAIN, rho, beta, {**detail, "noise2": str(self.noise2), "exposures": exposures})
-        return (
-            *(replace(counted, detail={**counted.detail, "owner": name}) for name in names),
-            trained,
-        )
+        return (*(replace(counted, detail={**counted.detail, "owner": name}) for name in names), trained)
 
 
 def plan(

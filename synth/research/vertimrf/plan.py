@@ -86,12 +86,7 @@ class EncodedPlan(Plan):
         """What the owners' own models cost: their whole budgets, whatever they spend of them."""
         plans = [self.own_plan(columns) for columns in self.split]
         return tuple(
-            Event(
-                OWN_MODEL,
-                own.budget.rho_cap,
-                own.budget.beta_cap,
-                {"columns": list(own.domain.names)},
-            )
+            Event(OWN_MODEL, own.budget.rho_cap, own.budget.beta_cap, {"columns": list(own.domain.names)})
             for own in plans
         )
 

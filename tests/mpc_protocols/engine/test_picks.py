@@ -38,13 +38,7 @@ from tests.mpc_protocols.backends.replicated.trio_run import (
     to_values,
     total,
 )
-from tests.mpc_protocols.engine.test_sampling import (
-    GUMBEL,
-    chosen_uniforms,
-    injected,
-    ordered,
-    planes_of,
-)
+from tests.mpc_protocols.engine.test_sampling import GUMBEL, chosen_uniforms, injected, ordered, planes_of
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 F = Fraction

@@ -16,13 +16,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.mechanisms.randomised_response import (
-    GRID,
-    Response,
-    cell_variance,
-    certified,
-    unmixed,
-)
+from mpc_protocols.mechanisms.randomised_response import GRID, Response, cell_variance, certified, unmixed
 
 RHOS = (Fraction(1, 4000), Fraction(1, 100), Fraction(1))
 SIZES = (2, 3, 4, 16)

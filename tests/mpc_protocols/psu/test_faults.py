@@ -22,16 +22,7 @@ from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import (
-    CONTEXT,
-    TRAPS,
-    falsified,
-    ids,
-    owner,
-    run,
-    small_residues,
-    spec_of,
-)
+from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, falsified, ids, owner, run, small_residues, spec_of
 
 X, Y = ids(range(8)), ids(range(4, 14))
 IDENTITY, NON_CANONICAL, NEGATIVE = bytes(32), b"\xff" * 32, b"\x01" + bytes(31)

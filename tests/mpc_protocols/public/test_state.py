@@ -22,15 +22,7 @@ from mpc_protocols.public.answers import SPLIT, Answers, PartDigest, dealer_slic
 from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.rounded_answers import AnswerChecker, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.public.steps import (
-    EndStep,
-    MeasureStep,
-    PrepareStep,
-    SelectStep,
-    Step,
-    TotalStep,
-    parse,
-)
+from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, Step, TotalStep, parse
 from tests.mpc_protocols.backends.replicated.trio_run import answers_of, small_groups
 
 F = Fraction
@@ -350,11 +342,7 @@ def test_answers_in_several_groups() -> None:
         for wrong in (step.answers_digests[:2], (*step.answers_digests, bytes(32))):
             with pytest.raises(ProtocolAborted, match="another number of groups"):
                 measured().begin(replace(step, answers_digests=wrong))
-        assert [layout.ranges for layout in groups] == [
-            ((0, 0, 2), (1, 0, 3)),
-            ((2, 0, 4),),
-            ((2, 4, 6),),
-        ]
+        assert [layout.ranges for layout in groups] == [((0, 0, 2), (1, 0, 3)), ((2, 0, 4),), ((2, 4, 6),)]
         check = begun.answers.checker().check
         for group, answers in enumerate(rounded):
             check(group, answers)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Level
 from mpc_protocols.public.steps import (
     MAX_BYTES,
     EndStep,
@@ -200,6 +201,9 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: MeasureStep(0, (0, 0), F(1)),
         lambda: MeasureStep(0, (0,), 1.5),  # type: ignore[arg-type]
         lambda: MeasureStep(True, (0,), F(1)),
+        lambda: MeasureStep(0, (0,), F(1, 1 << 2049)),
+        lambda: PrepareStep((("a",),), (Level("b" * 1025, "a", (0,)),)),
+        lambda: PrepareStep((("a",),), (Level("b", "a" * 1025, (0,)),)),
         lambda: TotalStep(0, F(0)),
         lambda: SelectStep(0, (0, 1), (F(1),), (F(1),), F(1), (1,), (bytes(32),)),
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), ()),

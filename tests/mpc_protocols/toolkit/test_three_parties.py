@@ -20,13 +20,7 @@ from mpc_protocols.backends.replicated.sharing import trio
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
-from mpc_protocols.errors import (
-    BudgetRefused,
-    CosynthError,
-    DataRefused,
-    ProtocolAborted,
-    UsageError,
-)
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork, run_parties
 from mpc_protocols.mechanisms.gaussian import sampler
@@ -291,10 +285,7 @@ def test_parties_with_other_public_arguments_stop_before_anything_is_opened(what
             "shared_sum": lambda: party.shared_sum([1], high=6 if odd else 5),
             "noise": lambda: party.noise(3 if odd else 4, sigma2=4),
             "transposed_product": lambda: party.transposed_product(
-                [[1]] if party.number < 2 else None,
-                owners=(1, 0) if odd else (0, 1),
-                rows=1,
-                columns=(1, 1),
+                [[1]] if party.number < 2 else None, owners=(1, 0) if odd else (0, 1), rows=1, columns=(1, 1)
             ),
         }
         calls[what]()

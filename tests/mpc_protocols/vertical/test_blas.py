@@ -35,8 +35,7 @@ def test_limbs_are_exact(dtype: type, rows: int, u: int, v: int, seed: int) -> N
     rng = np.random.default_rng(seed)
     bits = np.iinfo(dtype).bits
     edges: NDArray[Any] = np.array(
-        [(1 << s) + e & (1 << bits) - 1 for s in (0, 15, 16, 31) if s < bits for e in (-1, 0, 1)],
-        dtype=dtype,
+        [(1 << s) + e & (1 << bits) - 1 for s in (0, 15, 16, 31) if s < bits for e in (-1, 0, 1)], dtype=dtype
     )
     a, b = uniform((rows, u), dtype, rng), uniform((rows, v), dtype, rng)
     a[rng.random(a.shape) < 0.4] = rng.choice(edges)

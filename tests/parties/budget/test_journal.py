@@ -44,6 +44,17 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_released_is_on_disk_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a crash of this machine could take back a charge whose result is out already."""
+    path, synced = tmp_path / "journal.jsonl", list[int]()
+    journal = Journal(path, HEADER)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(path.stat().st_size))
+    journal.event(EVENTS[0], bytes(32))
+    assert synced == [path.stat().st_size]
+    journal.alignment(EVENTS[1], bytes(32))
+    assert synced[1:] == [path.stat().st_size]
+
+
 def test_the_format_is_the_documented_one(tmp_path: Path) -> None:
     journal = write(tmp_path / "j")
     journal.end(41)

@@ -32,16 +32,7 @@ BETA = Fraction(1, 10**15)
 RHO = Budget.of(1.0, 1e-9, BETA).rho_cap
 ROWS = Notion(ProtectedUnit(), "add-remove")
 RUN = Reservation(
-    "patients",
-    "run-1",
-    "adult-joint",
-    "ab" * 32,
-    1.0,
-    1e-9,
-    ROWS,
-    RHO,
-    BETA,
-    ("south", "west"),
+    "patients", "run-1", "adult-joint", "ab" * 32, 1.0, 1e-9, ROWS, RHO, BETA, ("south", "west")
 )
 EVENT = Event("measure", RHO / 4, Fraction(1, 10**16), {"clique": ["age", "sex"], "sigma2": "81"})
 

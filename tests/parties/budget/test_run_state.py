@@ -218,8 +218,7 @@ def test_a_torn_record_is_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("study", "party", "words"),
-    [(b"e" * 32, "north", "another study"), (STUDY, "south", "another party")],
+    ("study", "party", "words"), [(b"e" * 32, "north", "another study"), (STUDY, "south", "another party")]
 )
 def test_a_foreign_state_is_refused_and_left_as_it_is(
     tmp_path: Path, study: bytes, party: str, words: str

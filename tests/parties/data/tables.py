@@ -28,7 +28,7 @@ def code_of(column: Column, value: object) -> int:
     if isinstance(column, Binned):
         assert isinstance(value, int)
         return column.bin_of(value)
-    return value if isinstance(column, Codes) else column.values.index(value)  # type: ignore[return-value]
+    return value if isinstance(column, Codes) else column.listed.index(value)  # type: ignore[return-value]
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[object]]) -> Location:

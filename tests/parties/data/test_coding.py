@@ -13,18 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parties.data.counting.coding import Coder, Misfit
-from synth.domain import (
-    Boolean,
-    Categorical,
-    Codes,
-    Column,
-    Date,
-    DateTime,
-    Edged,
-    Integer,
-    Numeric,
-    Ordinal,
-)
+from synth.domain import Boolean, Categorical, Codes, Column, Date, DateTime, Edged, Integer, Numeric, Ordinal
 from tests.parties.data.tables import CANARY
 
 

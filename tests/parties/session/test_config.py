@@ -50,6 +50,8 @@ def test_numbers_and_directions() -> None:
         ({"cert": None}, "certificate"),
         ({"ca": None}, "party north has no fingerprint"),
         ({"connect_s": 0}, "connect_s"),
+        ({"answer_s": 1.1e6}, "answer_s"),
+        ({"deadline_s": -1.0}, "deadline_s"),
         ({"silence_s": float("nan")}, "silence_s"),
         ({"facts": {"x": object()}}, "plain JSON"),
         ({"facts": {"x": "y" * 20_000}}, "at most 16384"),

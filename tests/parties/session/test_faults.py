@@ -37,11 +37,7 @@ def ready(children: list[Child]) -> None:
 
 @pytest.mark.parametrize(
     "body, arguments",
-    [
-        (bodies.wait_for, (1,)),
-        (bodies.stream_for_ever, (20 << 20,)),
-        (bodies.mpyc_waits, (1,)),
-    ],
+    [(bodies.wait_for, (1,)), (bodies.stream_for_ever, (20 << 20,)), (bodies.mpyc_waits, (1,))],
 )
 def test_a_killed_party_is_noticed_at_once(
     started: Start, credentials: Path, body: object, arguments: tuple[int]

@@ -301,11 +301,7 @@ def test_a_wrong_fingerprint_is_refused_at_both_sides(
 
 
 @pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"study_digest": "ff" * 32}, "study"),
-        ({"protocol": 9}, "protocol version"),
-    ],
+    "change, words", [({"study_digest": "ff" * 32}, "study"), ({"protocol": 9}, "protocol version")]
 )
 def test_studies_that_differ(started: Start, credentials: Path, change: dict[str, str], words: str) -> None:
     settings = configs(credentials, computing=2)

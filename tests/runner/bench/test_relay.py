@@ -148,9 +148,7 @@ def test_precision_between_namespaces(delay: float, rate: float, size: int, quie
         try:
             assert server.stdout is not None and server.stdout.readline() == b"up\n"
             asked = subprocess.run(
-                [*made.prefix(1), sys.executable, "-c", ASK, str(size)],
-                capture_output=True,
-                check=True,
+                [*made.prefix(1), sys.executable, "-c", ASK, str(size)], capture_output=True, check=True
             )
         finally:
             server.kill()

@@ -457,11 +457,7 @@ def test_an_expired_bundle_gives_way_to_another_of_its_contributor(fresh: World)
     old = made(fresh, "c00")
     first.write_bytes(old.to_bytes())
     inbox.add(first, NOW)
-    renewed = made(
-        fresh,
-        "c00",
-        lambda h: replace(h, expires=h.expires + timedelta(days=60)),
-    )
+    renewed = made(fresh, "c00", lambda h: replace(h, expires=h.expires + timedelta(days=60)))
     second.write_bytes(renewed.to_bytes())
     with pytest.raises(BudgetRefused, match="another bundle of c00"):
         inbox.add(second, NOW + timedelta(days=40, hours=-1))

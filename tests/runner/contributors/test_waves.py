@@ -310,6 +310,17 @@ def test_a_party_of_the_first_wave_is_told_apart_by_more_than_capitals(tmp_path:
     assert "of whom 6 were in an earlier wave" in found
 
 
+def test_a_wave_that_does_not_tell_who_was_in_it_is_none(tmp_path: Path, earlier: Path) -> None:
+    """Else its people could come again under another name."""
+    world = later(tmp_path, earlier)
+    entry = signed_anew(
+        earlier, tmp_path / "other", lambda told, measured: told.update(keys=told["keys"][1:])
+    )
+    world.trial.path.write_text(world.trial.path.read_text().replace(AFTER, f"after = {entry}\n"))
+    (found,) = problems(world.trial.path)
+    assert "does not tell the keys of those who were in it" in found
+
+
 def test_a_study_in_python_finds_its_waves_where_its_other_files_are(tmp_path: Path, earlier: Path) -> None:
     world = later(tmp_path, earlier)
     for after in (AFTER, AFTER.replace("{", "[{").replace("}", "}]")):

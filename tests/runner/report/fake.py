@@ -175,18 +175,8 @@ def _facts(
         "sample": (0.74, 1, 912_300),
         "report": (0.41, 0, 0),
     }
-    computing = {
-        "role": "compute",
-        "bytes_sent": 23_100_000,
-        "bytes_received": 22_800_000,
-        "rounds": 315,
-    }
-    contributing = {
-        "role": "contribute",
-        "bytes_sent": 1_204_000,
-        "bytes_received": 940_000,
-        "rounds": 2,
-    }
+    computing = {"role": "compute", "bytes_sent": 23_100_000, "bytes_received": 22_800_000, "rounds": 315}
+    contributing = {"role": "contribute", "bytes_sent": 1_204_000, "bytes_received": 940_000, "rounds": 2}
     return {
         "study": "people-joint",
         "algorithm": "aim",

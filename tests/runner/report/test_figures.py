@@ -232,11 +232,7 @@ BINNED = Integer(0, 99, 10, missing=True, zero=True)
     st.integers(3, 9),
 )
 def test_groups_split_no_bin(sums: list[int], bins: list[int], most: int) -> None:
-    for column in (
-        BINNED,
-        Categorical(tuple(f"v{i}" for i in range(BINNED.size))),
-        Codes(BINNED.size),
-    ):
+    for column in (BINNED, Categorical(tuple(f"v{i}" for i in range(BINNED.size))), Codes(BINNED.size)):
         of = {
             code: at
             for at, group in enumerate(groups(column, np.array(sums, float), most, bins))

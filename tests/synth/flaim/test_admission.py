@@ -90,16 +90,8 @@ LIES: list[tuple[str, str, Callable[[FlaimPlan, CohortStep], CohortStep]]] = [
     ("no group", "choose", lambda of, s: step_of(of, "choose", (0, 1))),
     ("a choice of one", "choose", lambda of, s: replace(s, least=1)),
     ("a choice of many", "choose", lambda of, s: replace(s, least=4)),
-    (
-        "cheap",
-        "choose",
-        lambda of, s: replace(s, event=replace(s.event, rho=Fraction(1, 10**9))),
-    ),
-    (
-        "for others",
-        "choose",
-        lambda of, s: replace(s, event=of.choice_event([0, 2], 2)),
-    ),
+    ("cheap", "choose", lambda of, s: replace(s, event=replace(s.event, rho=Fraction(1, 10**9)))),
+    ("for others", "choose", lambda of, s: replace(s, event=of.choice_event([0, 2], 2))),
     ("votes revealed", "choose", lambda of, s: CohortStep(REVEAL, s.question, s.clients, event=s.event)),
     ("a name for it", "size", lambda of, s: replace(s, event=NOTHING)),
     ("noise on a size", "size", lambda of, s: CohortStep(SUM, s.question, s.clients, sigma2=of.sigma2)),
@@ -148,16 +140,9 @@ def test_a_study_of_units_of_several_rows_is_carried_out_to_its_end(adjacency: A
     domain = Domain(names, tuple(Codes(400) for _ in names))
     workload = Workload.from_spec({"degree": 2}, domain)
     for variant, kinds in KINDS.items():
-        of = plan(
-            domain,
-            workload,
-            FlaimConfig(variant=variant),
-            epsilon=2.0,
-            delta=1e-5,
-            adjacency=adjacency,
-            unit_rows=40,
-            max_rows=4096,
-        )
+        config = FlaimConfig(variant=variant)
+        of = plan(domain, workload, config, epsilon=2.0, delta=1e-5, adjacency=adjacency, unit_rows=40)
+        of = replace(of, max_rows=4096)
         guard = ClientAccounts(of, COHORT)
         for number, kind in enumerate(kinds):
             step = step_of(of, kind)

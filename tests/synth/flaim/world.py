@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ SESSION = b"s" * 32
 def planned(variant: str = "private", epsilon: float = 2.0, **options: Any) -> FlaimPlan:
     """A plan of this study."""
     config = FlaimConfig(variant=variant, **options)
-    return plan(DOMAIN, WORKLOAD, config, epsilon=epsilon, delta=1e-5, adjacency="add-remove", max_rows=4096)
+    made = plan(DOMAIN, WORKLOAD, config, epsilon=epsilon, delta=1e-5, adjacency="add-remove")
+    return replace(made, max_rows=4096)
 
 
 def counter(rows: NDArray[np.int64]) -> LocalCounts:

@@ -79,10 +79,4 @@ class LayeredOracle(ScriptedOracle):
         rho = sum((self.charges.measuring(of) for of in each), Fraction(0))
         beta = sum((self.charges.distance(of) for of in each), Fraction(0))
         self.guard.authorise(Event("measure", rho, beta), b"")
-        values = [self.truth(self.handles[handle]) for handle in handles]
-        if self.rng is not None:
-            scale = 10 ** self.rng.uniform(-1, 5)
-            values = [(v + self.rng.normal(0, scale, v.shape)).astype(np.int64) for v in values]
-        if self.total_seen is None:
-            self.total_seen = float(values[0].sum())
-        return values
+        return self.released([self.truth(self.handles[handle]) for handle in handles])

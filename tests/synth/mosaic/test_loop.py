@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,12 +18,13 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, StudyFacts
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
-from synth.algorithms.mosaic.plan import FIXED_BATCH, MosaicPlan
+from synth.algorithms.mosaic.plan import FIXED_BATCH
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.mrf import Model
 from synth.workload import Workload
+from tests.synth.chained import planned
 from tests.synth.mosaic.scripted import LayeredOracle
 from tests.synth.oracles import RefuseThird, codes_domain, counts_of, ideal
 
@@ -46,21 +48,7 @@ DOMAIN, CODES = wide(ROWS, np.random.default_rng(4))
 WORKLOAD = Workload.from_spec({"degree": 3}, DOMAIN)
 
 
-def plan_for(
-    config: MosaicConfig | None = None,
-    epsilon: float = 1.0,
-    adjacency: Adjacency = "add-remove",
-    unit_rows: int = 1,
-) -> MosaicPlan:
-    return ALGORITHM.plan(
-        DOMAIN,
-        WORKLOAD,
-        config or MosaicConfig(),
-        epsilon=epsilon,
-        delta=1e-9,
-        adjacency=adjacency,
-        unit_rows=unit_rows,
-    )
+plan_for = partial(planned, ALGORITHM, domain=DOMAIN, workload=WORKLOAD)
 
 
 @pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 2)])

@@ -129,11 +129,7 @@ def test_only_a_dry_run_stops_before_its_end_and_tells_the_rest(
         assert not told and max(batches) > 3 * BATCH and guard.rho > 0.95 * plan.budget.rho_cap
 
 
-@given(
-    count=st.integers(1, 500),
-    growth=st.floats(1.0, 1.3),
-    first=st.floats(1e-4, 1e4),
-)
+@given(count=st.integers(1, 500), growth=st.floats(1.0, 1.3), first=st.floats(1e-4, 1e4))
 def test_a_budget_of_so_many_batches_pays_for_so_many(count: int, growth: float, first: float) -> None:
     """Each costs the same factor more than the one before; half of the last is room for rounding."""
     costs = [Fraction(first * growth**number) for number in range(foreseen.LIKE + 1)]

@@ -43,10 +43,7 @@ def test_it_is_the_joint_distribution_without_the_other_rows(data: st.DataObject
         for other in sizes:
             query = (name, other) if name != other else (name,)
             np.testing.assert_allclose(
-                made.marginal(query) / made.total,
-                project(sizes, table / rows, query),
-                rtol=1e-6,
-                atol=1e-12,
+                made.marginal(query) / made.total, project(sizes, table / rows, query), rtol=1e-6, atol=1e-12
             )
     drawn = made.sample(50, rng)
     for name, codes in allowed.items():

@@ -56,7 +56,7 @@ def merge3_cost(
     if proved:
         gates.verify()
         shuffle_proof(tally, 2 * 3 * total)
-        opening(tally, len(sizes), WORD)
+        opening(tally, len(sizes))
     _openings(tally, total)
     agreement(tally)
     _openings(tally, -(-total // 8))
@@ -130,7 +130,7 @@ def _returns(number: int, outside: Sequence[int], size: int, proved: bool) -> li
 
 def _openings(tally: Tally, words: int) -> None:
     for size in _blocks(words):
-        opening(tally, size // WORD, WORD)
+        opening(tally, size // WORD)
 
 
 def _blocks(words: int) -> list[int]:

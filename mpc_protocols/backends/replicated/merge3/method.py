@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from mpc_protocols.backends.replicated.proved import dry_run, gates
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu import forecast
-    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-    from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Own
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
 else:
@@ -64,17 +63,11 @@ class Merge3(AlignmentMethod):
         return ""
 
     def align(
-        self,
-        wire: Wire,
-        own: Sequence[bytes] | int | None,
-        kinds: Sequence[str],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, own: Own, spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         assert not isinstance(own, int)
-        return protocol.align(wire, own, kinds, spec, context)
+        entries, kinds = (None, ()) if own is None else (own.entries, own.kinds)
+        return protocol.align(wire, entries, kinds, spec, context)
 
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int

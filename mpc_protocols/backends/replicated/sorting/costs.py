@@ -31,7 +31,7 @@ class GateTally:
 
     def and_words(self, words: int) -> None:
         """An AND of so many words."""
-        products(self.tally, words, WORD)
+        products(self.tally, words)
 
     def verify(self) -> None:
         """Where they are proved: all so far."""

@@ -116,8 +116,7 @@ class InputCheck(Generic[B, N]):
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:
         """Signs of pieces of contributors' conditions, one after the other: words of shape (words,)."""
         shares = self._marginals.linear(
-            _concatenated,
-            *(values.of(contributor)[place] for contributor, place in pieces),
+            _concatenated, *(values.of(contributor)[place] for contributor, place in pieces)
         )
         public = np.concatenate([values.conditions.offsets[place] for _, place in pieces])
         gates = self._engine.gates

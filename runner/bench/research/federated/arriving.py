@@ -24,12 +24,7 @@ def run(world: World, again: bool = False, wait: int = 1) -> Outcome:
     table, rounds = world.table, len(world.arrivals) - wait + 1
     algorithm, config = AimWhileArriving(rounds, again), AimConfig(rounds=rounds)
     plan = algorithm.plan(
-        table.domain,
-        table.workload,
-        config,
-        epsilon=world.epsilon,
-        delta=world.delta,
-        adjacency="add-remove",
+        table.domain, table.workload, config, epsilon=world.epsilon, delta=world.delta, adjacency="add-remove"
     )
     guard = Accountant(plan.budget)
 

@@ -87,12 +87,7 @@ def _on_union(
     """What it makes, and the share of rho that it charged."""
     table = world.table
     plan = algorithm.plan(
-        table.domain,
-        table.workload,
-        config,
-        epsilon=world.epsilon,
-        delta=world.delta,
-        adjacency="add-remove",
+        table.domain, table.workload, config, epsilon=world.epsilon, delta=world.delta, adjacency="add-remove"
     )
     guard = Accountant(plan.budget)
     union = world.union(world.arrived if clients is None else clients)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
-import jinja2
 from markupsafe import Markup
 
 from runner.bench.output.curves import HUES, Dot, Series, chart
 from runner.bench.research.federated.methods import Row
 from runner.bench.research.federated.printed import printed
 from runner.bench.research.federated.runs import VARIED, Point, Result
-from runner.version import VERSION
+from runner.report.plain_page import rendered
 
 Found = Mapping[tuple[str, Point], Sequence[Result]]
 HEADINGS: Final = {
@@ -97,13 +95,6 @@ def page(
     path: Path, rows: Sequence[Row], base: Sequence[Point], points: Sequence[Point], found: Found
 ) -> None:
     """Write the page."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_source),
-    )
     shown = [
         {
             "title": f"{metric}: {HEADINGS[metric]}",
@@ -117,13 +108,12 @@ def page(
         {"title": f"Error, {heading(column)}", "drawing": _chart(name, rows, line, found)}
         for column, name, line in _lines(base, points)
     ]
-    text = environment.get_template("federated.html.j2").render(
-        style=Markup(_source("report.css")),
+    text = rendered(
+        "federated.html.j2",
         columns=[heading(point) for point in base],
         tables=shown,
         curves=drawings,
         conditions=conditions(base[0], max(map(len, found.values()))),
-        version=VERSION,
     )
     path.write_text(text, encoding="utf-8")
 
@@ -166,7 +156,3 @@ def _lines(
         (line[0][1], "skew", sorted(line, key=lambda at: at[0])) for line in skewed.values() if len(line) > 1
     ]
     return found
-
-
-def _source(name: str) -> str:
-    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")

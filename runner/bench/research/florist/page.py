@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from runner.bench.utility.page import rendered, source_of
+from runner.report.plain_page import rendered, source_text
 
 TEMPLATE = "page.html.j2"
 
@@ -19,5 +19,5 @@ def page(sections: Sequence[Mapping[str, Any]], name: str, seeds: int, settings:
 def _source(name: str) -> str:
     """The page's own, or one of the report's that it uses."""
     if name != TEMPLATE:
-        return source_of(name)
+        return source_text(name)
     return resources.files("runner.bench.research.florist").joinpath(name).read_text(encoding="utf-8")

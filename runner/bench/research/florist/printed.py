@@ -47,8 +47,4 @@ BY_LABELS: Final = {
     "neighbors": (0.5445, 0.5369),
 }
 """Criteo, Avazu; .4426 of `random-pos` on Avazu is folded."""
-BY_FEATURES: Final = {
-    "gaussian": (0.9766, 0.8961),
-    "random": (0.982, 0.8975),
-    "sampling": (0.5059, 0.5402),
-}
+BY_FEATURES: Final = {"gaussian": (0.9766, 0.8961), "random": (0.982, 0.8975), "sampling": (0.5059, 0.5402)}

@@ -21,8 +21,9 @@ With --from NAME=FILE once for each custodian the tables are compared, and DIR/N
 them is read: names, codes, markers of missing values; where units seem to differ, the question stands
 there. --codes COLUMN=FILE takes a column's values from a public
 code book (.csv or .json) into the study. With --linked FILE once for the table of people and once for
-each of what belongs to them (a column names the person in all) the proposal is of linked tables; code books
-of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors complete the study's keys.
+each of what belongs to them (a column names the person), or to a row of theirs, the proposal is of
+linked tables; code books of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors
+complete the study's keys.
 """
 
 
@@ -56,7 +57,9 @@ def add(commands: Commands) -> None:
         help="a table of one custodian: that of people first, then those of what belongs to them",
     )
     parser.add_argument(
-        "--key", metavar="COLUMN", help="with --linked: the column of all tables that names the person"
+        "--key",
+        metavar="COLUMN",
+        help="with --linked: the column that names the person, of the tables that have it",
     )
     parser.add_argument(
         "--codes",

@@ -20,6 +20,7 @@ charged here; a part that does not fit the study is refused (30).
 EXAMPLES = """\
   cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
   cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
+  cosynth tally study.toml --data part-07 --out counted/part-07.tally      # part-07/patients.csv, ...
 """
 
 
@@ -38,6 +39,10 @@ def add(commands: Commands) -> None:
         "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
     )
     parser.add_argument(
-        "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
+        "--data",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the part: a .csv or .parquet file; of linked tables a folder of them, of the same persons",
     )
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")

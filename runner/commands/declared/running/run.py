@@ -25,7 +25,9 @@ one is to take its place. Even then its files are replaced only when this one ha
 and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that was
 interrupted goes on from its last opened release, if all parties say so: nothing is spent twice. One that is
 finished in DIR is left as it is, and only gives the others what they lack; one that had released nothing
-starts anew.
+starts anew, and says so. With all parties here a DIR in which no run was ever started is refused: only its
+name can be wrong. One party of several is told in a line: the others may know of the run, and it may have
+died before it began.
 """
 EXAMPLES = """\
   cosynth run study.toml --out out

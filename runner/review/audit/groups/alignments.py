@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.psu.method import AlignmentMethod
 from runner.review.audit import statistics
-from runner.review.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.review.audit.check import Check, Finding, Group, Profile, by_name, judged, tallied
 from runner.review.audit.groups.hostile import endings
 from runner.review.audit.subjects.ends import unless_stuck
 from runner.review.audit.subjects.in_memory.bent_wire import Bend
@@ -120,8 +120,7 @@ def sizes(subject: Subject) -> Finding:
     return judged(
         problems,
         "Lists of the same lengths and union: alike in receiver, stream, sender, round and bytes of all messages ("
-        + ", ".join(f"{name} {count}" for name, count in messages.items())
-        + ").",
+        f"{by_name(messages)}).",
         {"messages": messages},
     )
 
@@ -159,8 +158,7 @@ def masks(subject: Subject) -> Finding:
     return judged(
         problems,
         "Words of 64 bits that follow others' identifiers: "
-        + ", ".join(f"{name} {count}" for name, count in counted.items())
-        + "; all follow keys or coins that their receiver lacks.",
+        f"{by_name(counted)}; all follow keys or coins that their receiver lacks.",
         {"words": counted},
     )
 

@@ -19,7 +19,7 @@ from mpc_protocols.backends.replicated.sharing.blame import suspects_of
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.steps import MeasureStep, parse
-from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
+from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, by_name, judged, tallied
 from runner.review.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Ran
 from runner.review.audit.subjects.in_memory.bent_wire import Bend, Way, change
@@ -247,8 +247,7 @@ def inputs(subject: Subject) -> Finding:
     return judged(
         problems,
         "Contributors that send one row more, fewer rows than none, or half of the ring more, in one cell: "
-        + "; ".join(f"{name}: {words}" for name, words in figures.items())
-        + ". The honest one is never named.",
+        f"{by_name(figures, '{name}: {each}', joint='; ')}. The honest one is never named.",
         figures,
     )
 

@@ -21,7 +21,7 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.party.resume.resumption import Offer, continuation
-from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged
+from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, by_name, judged
 from runner.review.audit.subjects.in_memory.arena import Codes
 from runner.review.audit.subjects.in_memory.bent_wire import Way, change
 from runner.review.audit.subjects.in_memory.openings import Openings, Party
@@ -75,8 +75,7 @@ def order(subject: Subject) -> Finding:
     return judged(
         problems,
         "Before each opening its event was on record at the party that opened: "
-        + ", ".join(f"{name} {count} openings" for name, count in counted.items())
-        + ".",
+        f"{by_name(counted, '{name} {each} openings')}.",
         {"openings": counted},
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, MarginalOracle
 from mpc_protocols.vertical.ordered_sums import OwnerShuffle
-from runner.review.audit.check import Check, Finding, Group, Verdict, judged
+from runner.review.audit.check import Check, Finding, Group, Verdict, by_name, judged
 from runner.review.audit.groups import views
 from runner.review.audit.subjects.in_memory.arena import Arena, Coins, Ran
 from runner.review.audit.subjects.in_memory.split_columns import Split, split, split_arena, vertical
@@ -130,8 +130,7 @@ def masks(subject: Subject) -> Finding:
     return judged(
         problems,
         "Bytes that follow the other owner's records: "
-        + ", ".join(f"{name} {count}" for name, count in counted.items())
-        + "; all follow keys or coins that their receiver lacks.",
+        f"{by_name(counted)}; all follow keys or coins that their receiver lacks.",
         counted,
     )
 
@@ -181,9 +180,7 @@ def orders(subject: Subject) -> Finding:
             problems.append(f'backend "{backend.name}": an owner counts a row again and again: {ended}.')
     return judged(
         problems,
-        "An owner that counts a row again and again: "
-        + "; ".join(f"{name}: {words}" for name, words in figures.items())
-        + ".",
+        "An owner that counts a row again and again: " + by_name(figures, "{name}: {each}", joint="; ") + ".",
         figures,
     )
 

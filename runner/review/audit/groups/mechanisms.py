@@ -16,7 +16,7 @@ from mpc_protocols.backend import ClearBackend, DistributedBackend
 from mpc_protocols.functionality import Event, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import plan_total
 from runner.review.audit import statistics
-from runner.review.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
+from runner.review.audit.check import Check, Finding, Group, Plot, Profile, Verdict, by_name, judged
 from runner.review.audit.subjects.in_memory.arena import SESSION, Arena, Codes, clear
 from runner.review.audit.subjects.many_runs import Pair, score
 from runner.review.audit.subjects.questions import NO_NOISE
@@ -146,7 +146,7 @@ def fit(subject: Subject) -> Finding:
     return judged(
         problems,
         f"{per_backend} draws each at sigma {math.sqrt(LOUD):g}: "
-        + "; ".join(f"{name} p {each['p']:.2g}" for name, each in figures.items())
+        + by_name(figures, "{name} p {each[p]:.2g}", joint="; ")
         + f". A sigma wrong by {100 * smallest:.1f} % would have been seen with a chance of 90 %.",
         {**figures, "alpha": alpha, "detectable_sigma": smallest},
         Plot("Noise drawn in the protocols, and its law", "noise", "probability", curves),
@@ -280,7 +280,7 @@ def choices_of_parties(subject: Subject) -> Finding:
     return judged(
         problems,
         f"{PICKED_BY_PARTIES[subject.profile]} choices each: "
-        + "; ".join(f"{name} p {each['p']:.2g}" for name, each in figures.items())
+        + by_name(figures, "{name} p {each[p]:.2g}", joint="; ")
         + (
             ". Scores that count twice would have been seen."
             if subject.at_least(Profile.DEFAULT)

@@ -18,7 +18,7 @@ from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits, to_planes
 from parties.session.admission.keys import SharedKeys
 from runner.review.audit import statistics
-from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged
+from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, by_name, judged
 from runner.review.audit.subjects.in_memory.arena import SESSION, Arena
 from runner.review.audit.subjects.in_memory.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
 from runner.review.audit.subjects.subject import Subject
@@ -165,10 +165,11 @@ def gates(subject: Subject) -> Finding:
     return judged(
         problems,
         f"{cells} cells: "
-        + "; ".join(
-            f"{name}: {each['planes']} planes of bits are fair coins given secrets and own shares (least p "
-            f"{each['least_p']:.2g})"
-            for name, each in counted.items()
+        + by_name(
+            counted,
+            "{name}: {each[planes]} planes of bits are fair coins given secrets and own shares (least p "
+            "{each[least_p]:.2g})",
+            joint="; ",
         )
         + ".",
         counted,
@@ -203,8 +204,7 @@ def repeated(subject: Subject) -> Finding:
     return judged(
         problems,
         "The same computed again from the same shares: no word of 64 bits in common in "
-        + ", ".join(f"{number} pairs of messages ({name})" for name, number in counted.items())
-        + ".",
+        f"{by_name(counted, '{each} pairs of messages ({name})')}.",
         {"pairs": counted},
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.functionality import MarginalOracle
-from runner.review.audit.check import Check, Finding, Group, judged
+from runner.review.audit.check import Check, Finding, Group, by_name, judged
 from runner.review.audit.groups.views import run_views, same_outputs
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins, counter
 from runner.review.audit.subjects.questions import every_kind
@@ -143,8 +143,7 @@ def as_counted(subject: Subject) -> Finding:
     return judged(
         problems,
         "What travels is what the plan of a run counts, byte by byte, and for a reference table what it is known to be: "
-        + ", ".join(f"{name} {each['bytes']} in {each['rounds']} rounds" for name, each in figures.items())
-        + ".",
+        f"{by_name(figures, '{name} {each[bytes]} in {each[rounds]} rounds')}.",
         figures,
     )
 
@@ -171,9 +170,7 @@ def told(subject: Subject) -> Finding:
                 )
     return judged(
         problems,
-        "Two sets of tables with the same outputs: alike in all events and log lines ("
-        + ", ".join(f"{name} {count}" for name, count in lines.items())
-        + ").",
+        f"Two sets of tables with the same outputs: alike in all events and log lines ({by_name(lines)}).",
         {"lines": lines},
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import MarginalOracle
-from runner.review.audit.check import Check, Finding, Group, Verdict, judged
+from runner.review.audit.check import Check, Finding, Group, Verdict, by_name, judged
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins, Ran
 from runner.review.audit.subjects.in_memory.openings import Openings, Party
 from runner.review.audit.subjects.in_memory.streams import Streams
@@ -155,10 +155,11 @@ def masks(subject: Subject) -> Finding:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
     return judged(
         problems,
-        "; ".join(
-            f"{name}: all {each['bytes_that_follow']} bytes that follow the others' rows follow keys or coins that their "
-            f"receiver lacks ({each['redraws']} redraws)"
-            for name, each in counted.items()
+        by_name(
+            counted,
+            "{name}: all {each[bytes_that_follow]} bytes that follow the others' rows follow keys or coins that their "
+            "receiver lacks ({each[redraws]} redraws)",
+            joint="; ",
         )
         + ".",
         counted,
@@ -190,8 +191,7 @@ def streams(subject: Subject) -> Finding:
     return judged(
         problems,
         "No stream of masks or noise is begun twice by a party in two sessions under the same keys ("
-        + ", ".join(f"{name}: {count} streams" for name, count in counted.items())
-        + ").",
+        f"{by_name(counted, '{name}: {each} streams')}).",
         {"streams": counted},
     )
 
@@ -224,9 +224,7 @@ def opened(subject: Subject) -> Finding:
             )
     return judged(
         problems,
-        "What is opened are the outputs: "
-        + ", ".join(f"{name} {count} numbers" for name, count in counted.items())
-        + ", and 3 positions.",
+        "What is opened are the outputs: " + by_name(counted, "{name} {each} numbers") + ", and 3 positions.",
         {"numbers": counted},
     )
 

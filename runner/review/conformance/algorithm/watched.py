@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle
+from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 from runner.review.conformance.checks import expect
 
 
@@ -110,28 +111,16 @@ class _Questions(MarginalOracle):
         return value
 
 
-class Watched(_Questions):
+class Watched(_Questions, RelayedOracle):
     """Passes every question on and writes down the conversation. wild: measured counts come back as nonsense
     of any size."""
 
     def __init__(self, oracle: MarginalOracle, wild: np.random.Generator | None = None) -> None:
-        self.facts = oracle.facts
-        self.conversation = Conversation()
-        self._oracle, self._wild = oracle, wild
-
-    @property
-    def row_bound(self) -> int:
-        return self._oracle.row_bound
-
-    @property
-    def noisy_total(self) -> float | None:
-        return self._oracle.noisy_total
-
-    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
-        self._oracle.expect(sigma2, promised)
+        super().__init__(oracle)
+        self.conversation, self._wild = Conversation(), wild
 
     def _ask(self, kind: str, arguments: tuple[Any, ...], models: Sequence[NDArray[np.float64]] = ()) -> Any:
-        of = self._oracle
+        of = self.oracle
         if kind == "select":
             handles, weights, penalties, epsilon, picks, conflicts = arguments
             answer: Any = of.select(handles, models, weights, penalties, epsilon, picks, conflicts)

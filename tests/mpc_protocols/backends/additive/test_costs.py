@@ -14,13 +14,13 @@ from mpc_protocols.backends.additive.circuits.gates import AdditiveGates
 from mpc_protocols.backends.additive.oracle import ROLES, contribute
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.noise import sampling
-from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.additive.dealt_run import run_three
 from tests.mpc_protocols.backends.replicated.trio_run import small_groups
-from tests.worlds.questions import work
+from tests.worlds import serving
+from tests.worlds.questions import total_and_work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
 
 pytestmark = pytest.mark.usefixtures("crypten")
@@ -67,19 +67,13 @@ def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: py
         mine = counter(tables[wire.me])
         if wire.me == of.leader:
             with ROLES.lead(wire, of, mine, AllowAll()) as oracle:
-                return questions(oracle)
+                return total_and_work(oracle)
         return ROLES.follow(wire, of, mine, AllowAll()) if wire.me < 3 else contribute(wire, of, mine)  # type: ignore[func-returns-value]
 
     with small_groups(8, 20, 40):
         found = network.run([party] * 5)[1]
         dry = BACKEND.dry_run(of, counter(np.concatenate(tables)), 3, 2, None)
-        assert questions(dry) == found
+        assert total_and_work(dry) == found
         dry.close()
-    traffic = [network.traffic(number) for number in range(5)]
-    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
-    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    serving.check_traffic(network, dry)
     assert dry.shared_cells > 60 and dry.seconds > 0 and len(dry.marks) == 4
-
-
-def questions(oracle: MarginalOracle) -> list[object]:
-    return [oracle.total(SMALL), *work(oracle)]

@@ -3,8 +3,10 @@ and 1 draw."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +15,8 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.additive.circuits.gates import AdditiveGates
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bits import Bits
-from mpc_protocols.engine.bitwise.bitslice import to_bits
-from mpc_protocols.engine.noise import sampling
-from mpc_protocols.engine.noise.alias import alias_table
-from mpc_protocols.mechanisms import gaussian, gumbel
 from tests.mpc_protocols.backends.additive.dealt_run import DEALER, Ran, run_three, share_ring
+from tests.worlds import noise
 
 pytestmark = pytest.mark.usefixtures("crypten")
 
@@ -29,58 +28,32 @@ def numbers(ran: Ran[Drawn], cells: int) -> tuple[list[int], list[list[int]]]:
     """The drawn integers, and per call the uniform number of every cell, from what parties 0 and 1 drew."""
     (mine, mine_drawn), (others, others_drawn), (dealers, dealers_drawn) = ran.results
     assert not dealers.any() and not any(bits.any() for bits in dealers_drawn)
-    uniforms = []
-    for bits in (a ^ b for a, b in zip(mine_drawn, others_drawn, strict=True)):
-        columns = to_bits(bits, cells, np.uint64).T
-        uniforms.append([sum(int(bit) << j for j, bit in enumerate(column)) for column in columns])
+    uniforms = [noise.uniforms(a ^ b, cells) for a, b in zip(mine_drawn, others_drawn, strict=True)]
     return (mine + others).view(np.int32).tolist(), uniforms
+
+
+def drawn_by_three(
+    draw: Callable[[Any, Any], Any], cells: int, latency_bytes: int = 1 << 16
+) -> tuple[list[int], list[list[int]]]:
+    """As `noise.Draws`."""
+
+    def body(gates: AdditiveGates) -> Drawn:
+        bits: list[Bits] = []
+        made = draw(gates, noise.noted(gates, bits))
+        return made, [each.parts[0] for each in bits]
+
+    return numbers(run_three(body, latency_bytes), cells)
 
 
 @pytest.mark.parametrize("cells", [1, 65])
 @pytest.mark.parametrize("latency_bytes", [1, MANY_BYTES])
 def test_gumbel_noise_is_the_reference(cells: int, latency_bytes: int) -> None:
-    def body(gates: AdditiveGates) -> Drawn:
-        source, drawn = gates.release_bits(b"release"), []
-
-        def noted(shape: tuple[int, ...]) -> Bits:
-            drawn.append(source(shape))
-            return drawn[-1]
-
-        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)  # type: ignore[type-var]
-        return noise, [bits.parts[0] for bits in drawn]
-
-    found, (uniforms, dithers) = numbers(run_three(body, latency_bytes), cells)
-    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
-    wanted = [
-        (gumbel.LOW + bisect_right(gumbel.THRESHOLDS, table.table_order(uniform)) << 5) + dither
-        for uniform, dither in zip(uniforms, dithers, strict=True)
-    ]
-    assert found == wanted
+    noise.check_gumbels(partial(drawn_by_three, latency_bytes=latency_bytes), cells)
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(10), Fraction(317, 10)])
 def test_gaussian_noise_is_the_reference(sigma: Fraction) -> None:
-    sampler, cells = gaussian.sampler(sigma**2), 130
-    [(multiplier, half)] = sampler.parts
-    assert multiplier == 1
-
-    def body(gates: AdditiveGates) -> Drawn:
-        source, drawn = gates.release_bits(b"release"), []
-
-        def noted(shape: tuple[int, ...]) -> Bits:
-            drawn.append(source(shape))
-            return drawn[-1]
-
-        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)  # type: ignore[type-var]
-        return noise, [bits.parts[0] for bits in drawn]
-
-    found, (uniforms,) = numbers(run_three(body), cells)
-    table = alias_table(half.thresholds, gaussian.BITS)
-    wanted = []
-    for uniform in uniforms:
-        magnitude = bisect_right(half.thresholds, table.table_order(uniform % (1 << gaussian.BITS)))
-        wanted.append(-magnitude if uniform >> gaussian.BITS else magnitude)
-    assert found == wanted
+    noise.check_gaussians(drawn_by_three, sigma)
 
 
 def test_a_release_repeats_its_bits_and_nothing_else_does() -> None:

@@ -14,7 +14,7 @@ from mpc_protocols.backends.additive.engine import AdditiveEngine
 from mpc_protocols.backends.additive.oracle import ROLES, contribute
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.engine.oracle import LeadingOracle
-from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import LocalCounts
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData, ideal_counts
@@ -47,17 +47,7 @@ def serve(
 @pytest.mark.parametrize("contributors", [0, 3])
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = TABLES[: 3 + contributors]
-    ideal_guard, guards = Recorder(), [Recorder() for _ in range(3)]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=AdditiveEngine.dealers)
-    expected = work(ideal)
-    answers, transcript = serve(
-        lambda oracle: (work(oracle), oracle.state.transcript),
-        [counter(part) for part in parts],
-        guards=guards,
-    )
-    assert (answers, transcript) == (expected, ideal.state.transcript)
-    for guard in guards:
-        assert guard.asked == ideal_guard.asked
+    serving.answered_as_ideal(serve, parts, 3, AdditiveEngine.dealers)
 
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
@@ -68,10 +58,7 @@ def test_large_row_bounds_take_keys_of_64_bits() -> None:
 
 @pytest.mark.parametrize("refuser", [0, 1, 2])
 def test_a_refused_budget_opens_nothing(refuser: int) -> None:
-    guards = [Recorder(0 if me == refuser else None) for me in range(3)]
-    with pytest.raises(CosynthError) as failure:
-        serve(work, [counter(part) for part in TABLES[:3]], guards=guards)
-    assert isinstance(failure.value, BudgetRefused)
+    serving.refused_by(serve, refuser, TABLES[:3], 3)
 
 
 @pytest.mark.parametrize("computing", [2, 4])
@@ -142,22 +129,13 @@ def test_owners_that_do_not_compute_are_refused() -> None:
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
-    of, mine = facts(session=session), counter(TABLES[wire.me])
-    if wire.me == of.leader:
-        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
-            return [repr(work(oracle))]
-    ROLES.follow(wire, of, mine, Recorder())
-    return []
+    return serving.take_part(ROLES, wire, facts(session=session), counter(TABLES[wire.me]))
 
 
 def vertical_job(wire: Wire, session: bytes) -> list[Any]:
-    of, (split, owned) = facts(session=session), joined("intersection", (0, 2), 3000)
+    split, owned = joined("intersection", (0, 2), 3000)
     mine = VerticalData(split, owned.get(wire.me))
-    if wire.me == of.leader:
-        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
-            return [repr(work(oracle))]
-    ROLES.follow(wire, of, mine, Recorder())
-    return []
+    return serving.take_part(ROLES, wire, facts(session=session), mine)
 
 
 def test_three_processes_join_the_columns_of_two(trio: Trio) -> None:

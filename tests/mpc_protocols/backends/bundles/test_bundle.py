@@ -142,6 +142,7 @@ def test_a_file_for_one_party_holds_its_part_only() -> None:
         HEADER.to_bytes().replace(b'"cells":5', b'"cells":-5'),
         HEADER.to_bytes().replace(b"73" * 32, b"7S" * 32),
         HEADER.to_bytes().replace(b"2027-01-01T", b"2027-13-01T"),
+        HEADER.to_bytes().replace(b"2027-01-01T", b"9500-01-01T"),
         HEADER.to_bytes().replace(b'["north","south"]', b'["north"]'),
         b"[" * 3000,
     ],

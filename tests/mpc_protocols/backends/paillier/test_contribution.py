@@ -84,9 +84,7 @@ def test_shares_add_up_to_everybodys_counts(key: PrivateKey, parties: int) -> No
 
 
 @pytest.mark.parametrize(
-    "mask",
-    [0, 1 << 31, (1 << 31) - 1, (1 << 32) - 1],
-    ids=["zero", "half", "just below half", "ones"],
+    "mask", [0, 1 << 31, (1 << 31) - 1, (1 << 32) - 1], ids=["zero", "half", "just below half", "ones"]
 )
 def test_every_slot_at_its_bounds(key: PrivateKey, mask: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts of 0 and of the most that a slot may hold, under masks that are the same in all slots, and in

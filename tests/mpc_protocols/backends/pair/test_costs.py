@@ -34,9 +34,9 @@ from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.vertical.partition import VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.replicated.vertical.owners import partition, random_owners
-from tests.worlds import tables
-from tests.worlds.questions import work
-from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds import serving, tables
+from tests.worlds.questions import total_and_work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 from tests.worlds.words import random_words
 
 
@@ -122,9 +122,7 @@ def test_a_dry_run_takes_the_forms_of_the_run(latency_bytes: int, monkeypatch: p
     dry = BACKEND.dry_run(WHOLE, lambda cliques: [4 * of for of in counts(cliques)], 2, 2, None)
     every_step(dry)
     dry.close()
-    traffic = [network.traffic(party) for party in range(4)]
-    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
-    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    serving.check_traffic(network, dry)
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -144,20 +142,14 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
     def party(wire: Wire) -> object:
         if wire.me == 1:
             with ROLES.lead(wire, of, brought[1], AllowAll()) as oracle:
-                return questions(oracle)
+                return total_and_work(oracle)
         if wire.me == 0:
             return ROLES.follow(wire, of, brought[0], AllowAll())
         return contribute(wire, of, brought[2])  # type: ignore[func-returns-value]
 
     found = network.run([party] * parties)[1]
     dry = BACKEND.dry_run(of, presumed, 2, parties - 2, common)
-    assert questions(dry) == found
+    assert total_and_work(dry) == found
     dry.close()
-    traffic = [network.traffic(i) for i in range(parties)]
-    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
-    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    serving.check_traffic(network, dry)
     assert dry.shared_cells > 60 and dry.seconds > 0 and len(dry.marks) == 4
-
-
-def questions(oracle: MarginalOracle) -> list[object]:
-    return [oracle.total(SMALL), *work(oracle)]

@@ -3,8 +3,10 @@ worth."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,8 @@ from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bits import Bits
-from mpc_protocols.engine.bitwise.bitslice import to_bits
-from mpc_protocols.engine.noise import sampling
-from mpc_protocols.engine.noise.alias import alias_table
-from mpc_protocols.mechanisms import gaussian, gumbel
 from tests.mpc_protocols.backends.pair.pair_run import Ran, run_pair, share_ring, share_words
+from tests.worlds import noise
 from tests.worlds.words import random_words
 
 MANY_BYTES = 1 << 24
@@ -36,60 +35,32 @@ def numbers(
 ) -> tuple[list[int], list[list[int]]]:
     """The drawn integers, and per call the uniform number of every cell, from what both parties drew."""
     drawn = (ran.results[0][0] + ran.results[1][0]).view(np.int32).tolist()
-    uniforms = []
-    for mine, others in zip(ran.results[0][1], ran.results[1][1], strict=True):
-        bits = to_bits(mine ^ others, cells, np.uint64)
-        uniforms.append([sum(int(bit) << j for j, bit in enumerate(column)) for column in bits.T])
-    return drawn, uniforms
+    both = zip(ran.results[0][1], ran.results[1][1], strict=True)
+    return drawn, [noise.uniforms(mine ^ others, cells) for mine, others in both]
+
+
+def drawn_by_two(
+    draw: Callable[[Any, Any], Any], cells: int, latency_bytes: int = 1 << 16
+) -> tuple[list[int], list[list[int]]]:
+    """As `noise.Draws`."""
+
+    def body(transfers: Transfers) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
+        gates, bits = gates_of(transfers, latency_bytes), list[Bits]()
+        made = draw(gates, noise.noted(gates, bits))
+        return made, [each.parts[0] for each in bits]
+
+    return numbers(run_pair(body), cells)
 
 
 @pytest.mark.parametrize("cells", [1, 65])
 @pytest.mark.parametrize("latency_bytes", [1, MANY_BYTES])
 def test_gumbel_noise_is_the_reference(cells: int, latency_bytes: int) -> None:
-    def body(transfers: Transfers) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
-        gates, drawn = gates_of(transfers, latency_bytes), []
-        source = gates.release_bits(b"release")
-
-        def noted(shape: tuple[int, ...]) -> Bits:
-            drawn.append(source(shape))
-            return drawn[-1]
-
-        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)  # type: ignore[type-var]
-        return noise, [bits.parts[0] for bits in drawn]
-
-    found, (uniforms, dithers) = numbers(run_pair(body), cells)
-    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
-    wanted = [
-        (gumbel.LOW + bisect_right(gumbel.THRESHOLDS, table.table_order(uniform)) << 5) + dither
-        for uniform, dither in zip(uniforms, dithers, strict=True)
-    ]
-    assert found == wanted
+    noise.check_gumbels(partial(drawn_by_two, latency_bytes=latency_bytes), cells)
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(10), Fraction(317, 10)])
 def test_gaussian_noise_is_the_reference(sigma: Fraction) -> None:
-    sampler, cells = gaussian.sampler(sigma**2), 130
-    [(multiplier, half)] = sampler.parts
-    assert multiplier == 1
-
-    def body(transfers: Transfers) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
-        gates, drawn = gates_of(transfers), []
-        source = gates.release_bits(b"release")
-
-        def noted(shape: tuple[int, ...]) -> Bits:
-            drawn.append(source(shape))
-            return drawn[-1]
-
-        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)  # type: ignore[type-var]
-        return noise, [bits.parts[0] for bits in drawn]
-
-    found, (uniforms,) = numbers(run_pair(body), cells)
-    table = alias_table(half.thresholds, gaussian.BITS)
-    wanted = []
-    for uniform in uniforms:
-        magnitude = bisect_right(half.thresholds, table.table_order(uniform % (1 << gaussian.BITS)))
-        wanted.append(-magnitude if uniform >> gaussian.BITS else magnitude)
-    assert found == wanted
+    noise.check_gaussians(drawn_by_two, sigma)
 
 
 def test_a_release_repeats_its_bits_and_nothing_else_does() -> None:

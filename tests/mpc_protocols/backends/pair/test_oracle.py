@@ -16,7 +16,7 @@ from mpc_protocols.backends.pair.engine import PairEngine
 from mpc_protocols.backends.pair.oracle import ROLES, contribute
 from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.oracle import LeadingOracle
-from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData, ideal_counts
@@ -40,17 +40,7 @@ def serve(body: Callable[[LeadingOracle], Any], data: Sequence[Data], *more: Any
 @pytest.mark.parametrize("contributors", [0, 1, 4])
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = [*PARTS[:2], *CONTRIBUTORS[:contributors]]
-    ideal_guard, guards = Recorder(), [Recorder(), Recorder()]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=PairEngine.dealers)
-    expected = work(ideal)
-    answers, transcript = serve(
-        lambda oracle: (work(oracle), oracle.state.transcript),
-        [counter(part) for part in parts],
-        guards=guards,
-    )
-    assert (answers, transcript) == (expected, ideal.state.transcript)
-    for guard in guards:
-        assert guard.asked == ideal_guard.asked
+    serving.answered_as_ideal(serve, parts, 2, PairEngine.dealers)
 
 
 def test_parties_without_data() -> None:
@@ -132,10 +122,7 @@ def test_noise_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("refuser", [0, 1])
 def test_a_refused_budget_opens_nothing(refuser: int) -> None:
-    guards = [Recorder(0 if me == refuser else None) for me in range(2)]
-    with pytest.raises(CosynthError) as failure:
-        serve(work, [counter(part) for part in PARTS[:2]], guards=guards)
-    assert isinstance(failure.value, BudgetRefused)
+    serving.refused_by(serve, refuser, PARTS[:2], 2)
 
 
 def test_a_follower_that_sees_another_study_stops() -> None:
@@ -174,12 +161,7 @@ def test_an_owner_that_only_contributes_is_refused() -> None:
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
-    of = facts(session=session)
-    if wire.me == of.leader:
-        with ROLES.lead(wire, of, counter(PARTS[1]), Recorder()) as oracle:
-            return [repr(work(oracle))]
-    ROLES.follow(wire, of, counter(PARTS[0]), Recorder())
-    return []
+    return serving.take_part(ROLES, wire, facts(session=session), counter(PARTS[wire.me]))
 
 
 def test_two_processes_answer_like_the_ideal_oracle(two: Trio) -> None:

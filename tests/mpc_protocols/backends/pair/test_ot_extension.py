@@ -59,8 +59,7 @@ def check(parties: list[Made]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("levels", "words"),
-    [*product((1, 2, 4, 5), (1, 3, 65)), (3, 2), (6, 3), (7, 2), (8, 2), (5, 5000)],
+    ("levels", "words"), [*product((1, 2, 4, 5), (1, 3, 65)), (3, 2), (6, 3), (7, 2), (8, 2), (5, 5000)]
 )
 def test_the_chosen_string_is_the_one_of_the_choice(levels: int, words: int) -> None:
     network = MemoryNetwork(2, 2)

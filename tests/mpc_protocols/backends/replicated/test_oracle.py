@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, Select
 from mpc_protocols.wire import Wire
 from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.backends.replicated.trio_run import answers_of, small_groups
-from tests.worlds.questions import work
+from tests.worlds.questions import wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SIZES, SMALL, counter, facts, table
 
 
@@ -117,16 +118,7 @@ def test_total_before_anything_is_shared() -> None:
 def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
     """Above 2^22 rows the sums are lifted to Z_2^64; the answers stay the ideal ones."""
     of = facts(row_cap=rows)
-
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
-        answers = [np.full(n, 930.0 / n) for n in (12, 20, 10)]
-        found = []
-        for favourite in range(3):
-            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
-        return found
-
+    body = partial(wide_keys, rows=930.0)
     guard = Recorder()
     expected = body(IdealOracle(of, counter(np.concatenate(PARTS)), guard))
     plans: list[int] = []

@@ -79,6 +79,15 @@ def run_trio(
     return results, [network.traffic(i) for i in range(3)]
 
 
+def without_a_key(base: MemoryNetwork, party: int) -> MemoryNetwork:
+    """A network with the keys of `base` that `party` has, and another one between the other two."""
+    changed, others = MemoryNetwork(3, session_id=bytes(32)), ((party + 1) % 3, (party + 2) % 3)
+    fresh = changed.key(*others)
+    changed.share_keys(base)
+    changed._keys[frozenset(others)] = fresh
+    return changed
+
+
 def total(shares: list[RingShare]) -> NDArray[Any]:
     """The shared value; every component must be held alike by its two holders."""
     for i in range(3):

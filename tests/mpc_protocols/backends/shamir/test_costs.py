@@ -18,8 +18,9 @@ from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, Stu
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.replicated.trio_run import small_groups
-from tests.worlds.questions import work
-from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds import serving
+from tests.worlds.questions import total_and_work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 SIZES = {"a": 9, "b": 11, "c": 30}
 MIXED = [Fraction(4), Fraction(4_000_000), Fraction(9)]  # the second is drawn in two parts
@@ -76,9 +77,7 @@ def test_a_dry_run_takes_the_forms_of_the_run(
     )
     every_step(dry, of)
     dry.close()
-    traffic = [network.traffic(party) for party in range(everybody)]
-    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
-    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    serving.check_traffic(network, dry)
 
 
 @pytest.mark.parametrize(("computing", "contributors"), [(3, 1), (5, 1)])
@@ -97,7 +96,7 @@ def test_a_dry_run_counts_what_the_run_sends(
     def party(wire: Wire) -> object:
         if wire.me == 1:
             with ROLES.lead(wire, of, data[1], AllowAll()) as oracle:
-                return questions(oracle)
+                return total_and_work(oracle)
         if wire.me < computing:
             return ROLES.follow(wire, of, data[wire.me], AllowAll())
         contribute(wire, of, data[wire.me])
@@ -106,13 +105,7 @@ def test_a_dry_run_counts_what_the_run_sends(
     with small_groups(8, 20, 40) if small else nullcontext():
         found = network.run([party] * parties)[1]
         dry = BACKEND.dry_run(of, presumed, computing, contributors, None)
-        assert questions(dry) == found
+        assert total_and_work(dry) == found
         dry.close()
-    traffic = [network.traffic(i) for i in range(parties)]
-    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
-    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    serving.check_traffic(network, dry)
     assert dry.shared_cells > 60 and dry.seconds > 0 and len(dry.marks) == 4
-
-
-def questions(oracle: MarginalOracle) -> list[object]:
-    return [oracle.total(SMALL), *work(oracle)]

@@ -3,8 +3,9 @@ and tree."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,9 @@ from mpc_protocols.backends.shamir.sharing.numbers import Addends, concatenate
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits
-from mpc_protocols.engine.noise import sampling
-from mpc_protocols.engine.noise.alias import alias_table
-from mpc_protocols.mechanisms import gaussian, gumbel
-from tests.mpc_protocols.backends.shamir.mesh_run import Ran, held_parts, run_mesh, share_numbers
+from tests.mpc_protocols.backends.shamir.mesh_run import held_parts, run_mesh, share_numbers
 from tests.trio import Trio
+from tests.worlds import noise
 
 MANY_BYTES = 1 << 40
 
@@ -95,64 +94,29 @@ def test_weights_that_meet_at_a_position_make_several_terms() -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def drawn_numbers(
-    ran: Ran[tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]], cells: int
+def drawn_by(
+    parties: int, draw: Callable[[Any, Any], Any], cells: int, latency_bytes: int = 1 << 16
 ) -> tuple[list[int], list[list[int]]]:
-    """The drawn integers, and per call the uniform number of every cell."""
-    numbers, calls = ran.results[0]
-    uniforms = []
-    for words in calls:
-        bits = to_bits(words, cells, np.uint64)
-        uniforms.append([sum(int(bit) << j for j, bit in enumerate(column)) for column in bits.T])
-    return numbers.view(np.int32).tolist(), uniforms
+    """As `noise.Draws`, of so many parties."""
 
+    def body(gates: ShamirGates) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
+        bits: list[Bits] = []
+        made = draw(gates, noise.noted(gates, bits))
+        return opened(gates, made), [gates.reveal_bits(each) for each in bits]
 
-def noted(gates: ShamirGates, drawn: list[Bits]) -> Any:
-    source = gates.release_bits(b"release")
-
-    def draw(shape: tuple[int, ...]) -> Bits:
-        drawn.append(source(shape))
-        return drawn[-1]
-
-    return draw
+    integers, calls = run_mesh(parties, body, latency_bytes).results[0]
+    return integers.view(np.int32).tolist(), [noise.uniforms(words, cells) for words in calls]
 
 
 @pytest.mark.parametrize("parties", [3, 5, 7, 9])
 @pytest.mark.parametrize("latency_bytes", [1, MANY_BYTES])
 def test_gumbel_noise_is_the_reference(parties: int, latency_bytes: int) -> None:
-    cells = 65
-
-    def body(gates: ShamirGates) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
-        drawn: list[Bits] = []
-        noise = sampling.gumbel_noise(gates, noted(gates, drawn), cells, 5, np.uint32)
-        return opened(gates, noise), [gates.reveal_bits(bits) for bits in drawn]
-
-    found, (uniforms, dithers) = drawn_numbers(run_mesh(parties, body, latency_bytes), cells)
-    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
-    assert found == [
-        (gumbel.LOW + bisect_right(gumbel.THRESHOLDS, table.table_order(uniform)) << 5) + dither
-        for uniform, dither in zip(uniforms, dithers, strict=True)
-    ]
+    noise.check_gumbels(partial(drawn_by, parties, latency_bytes=latency_bytes), 65)
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(10), Fraction(317, 10)])
 def test_gaussian_noise_is_the_reference(sigma: Fraction) -> None:
-    sampler, cells = gaussian.sampler(sigma**2), 130
-    [(multiplier, half)] = sampler.parts
-    assert multiplier == 1
-
-    def body(gates: ShamirGates) -> tuple[NDArray[np.uint32], list[NDArray[np.uint64]]]:
-        drawn: list[Bits] = []
-        noise = sampling.gaussian_noise(gates, noted(gates, drawn), sampler, cells, np.uint32)
-        return opened(gates, noise), [gates.reveal_bits(bits) for bits in drawn]
-
-    found, (uniforms,) = drawn_numbers(run_mesh(5, body), cells)
-    table = alias_table(half.thresholds, gaussian.BITS)
-    wanted = []
-    for uniform in uniforms:
-        magnitude = bisect_right(half.thresholds, table.table_order(uniform % (1 << gaussian.BITS)))
-        wanted.append(-magnitude if uniform >> gaussian.BITS else magnitude)
-    assert found == wanted
+    noise.check_gaussians(partial(drawn_by, 5), sigma)
 
 
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65])

@@ -16,7 +16,7 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.shamir.engine import ShamirEngine
 from mpc_protocols.backends.shamir.oracle import ROLES, contribute
 from mpc_protocols.engine.oracle import LeadingOracle
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import LocalCounts, MarginalOracle
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.vertical.partition import VerticalData
@@ -49,18 +49,7 @@ def serve(
 )
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, contributors: int) -> None:
     parts = TABLES[: computing + contributors]
-    ideal_guard, guards = Recorder(), [Recorder() for _ in range(computing)]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=ShamirEngine.dealers)
-    expected = work(ideal)
-    answers, transcript = serve(
-        lambda oracle: (work(oracle), oracle.state.transcript),
-        [counter(part) for part in parts],
-        computing,
-        guards=guards,
-    )
-    assert (answers, transcript) == (expected, ideal.state.transcript)
-    for guard in guards:
-        assert guard.asked == ideal_guard.asked
+    serving.answered_as_ideal(serve, parts, computing, ShamirEngine.dealers, computing)
 
 
 def test_parties_without_data() -> None:
@@ -109,10 +98,7 @@ def test_noise_is_added() -> None:
 
 @pytest.mark.parametrize("refuser", [0, 1, 4])
 def test_a_refused_budget_opens_nothing(refuser: int) -> None:
-    guards = [Recorder(0 if me == refuser else None) for me in range(5)]
-    with pytest.raises(CosynthError) as failure:
-        serve(work, [counter(part) for part in TABLES[:5]], 5, guards=guards)
-    assert isinstance(failure.value, BudgetRefused)
+    serving.refused_by(serve, refuser, TABLES[:5], 5, 5)
 
 
 def test_a_follower_that_sees_another_study_stops() -> None:
@@ -148,12 +134,7 @@ def test_a_contributor_without_columns_is_refused() -> None:
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
-    of, mine = facts(session=session), counter(TABLES[wire.me])
-    if wire.me == of.leader:
-        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
-            return [repr(work(oracle))]
-    ROLES.follow(wire, of, mine, Recorder())
-    return []
+    return serving.take_part(ROLES, wire, facts(session=session), counter(TABLES[wire.me]))
 
 
 def test_five_processes_answer_like_the_ideal_oracle(five: Trio) -> None:

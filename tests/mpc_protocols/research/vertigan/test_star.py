@@ -81,12 +81,7 @@ def test_gradients_come_back_with_exactly_the_bytes_and_rounds_said() -> None:
 def test_what_no_owner_sends_ends_the_run(change: Callable[[Any], Any]) -> None:
     with pytest.raises(ProtocolAborted) as error:
         MemoryNetwork(4).run(
-            [
-                follow("north", Doubling(1, change)),
-                lead,
-                lambda wire: None,
-                follow("far", Doubling(3)),
-            ]
+            [follow("north", Doubling(1, change)), lead, lambda wire: None, follow("far", Doubling(3))]
         )
     assert error.value.exit_code == 40
 

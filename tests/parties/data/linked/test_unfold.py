@@ -379,3 +379,51 @@ def test_the_secret_is_made_once_is_its_owners_alone_and_differs_by_study(tmp_pa
     file.write_bytes(b"short")
     with pytest.raises(DataRefused, match="secret by which linked tables are unfolded"):
         DrawKey(ledger, b"one study").derive()
+
+
+KEYS = pa.array(["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("parents", "children"),
+    [
+        (KEYS, pa.array([1, 2])),
+        (pa.array([1, 2], pa.int8()), pa.array([1.0, 2.0])),
+        (pa.array([1.0, 2.0]), KEYS.dictionary_encode()),
+        (KEYS.cast(pa.large_string()), KEYS.cast(pa.string_view())),
+        (KEYS, pa.array(["1.0", "2.0"])),
+        (KEYS, pa.array(["01", "02"])),
+        (KEYS, pa.array(["1 ", "2"])),
+    ],
+)
+def test_keys_of_several_types_are_one_where_they_are_written_alike(
+    tmp_path: Path, parents: Any, children: Any
+) -> None:
+    """A column of doubles, as pandas makes of whole numbers with gaps, is written as whole numbers are."""
+    pq.write_table(pa.table({"pid": parents, "sex": ["f", "m"]}), tmp_path / "patients.parquet")
+    visits = {"pid": children, "day": ["1", "2"], "diag": ["p", "q"], "cost": [1, 2]}
+    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    own = {"visits": locate(tmp_path / "visits.parquet")}
+    where = LinkedPlaces(linked(), own, Fixed())  # type: ignore[arg-type]
+    if pa.types.is_string(children.type):
+        with pytest.raises(DataRefused, match=r'"pid", row 1: no row of .* \(1, 01 and 1.0 are three\)'):
+            as_parquet(locate(tmp_path / "patients.parquet"), where, tmp_path)
+        return
+    copy = as_parquet(locate(tmp_path / "patients.parquet"), where, tmp_path)
+    rows = pq.read_table(copy.path).to_pylist()
+    assert [(row["visits_count"], row["visits_diag"]) for row in rows] == [(1, "p"), (1, "q")]
+
+
+@pytest.mark.parametrize("order", ["day", None])
+def test_where_nobody_has_a_child_or_all_have_too_many_everybody_has_a_row(
+    tmp_path: Path, order: Any
+) -> None:
+    people = [[f"k{number}", "f"] for number in range(30)]
+    nobody = unfolded(tmp_path, people, [], linked(order)).values()
+    assert len(nobody) == 30 and {
+        value for row in nobody for name, value in row.items() if name != "sex"
+    } == {0, None}
+    visits = [[key, "2024-01-05", "p", place] for key, _ in people for place in range(9)]
+    rows = unfolded(tmp_path, people, visits, linked(order)).values()
+    assert {(row["visits_count"], row["visits_diag"]) for row in rows} == {(3, "p")}
+    assert len({row["visits_cost"] for row in rows}) > 3

@@ -12,18 +12,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from parties.data.harmony.rules import ColumnRule
-from synth.domain import (
-    Boolean,
-    Categorical,
-    Codes,
-    Column,
-    Date,
-    DateTime,
-    Edged,
-    Integer,
-    Numeric,
-    Ordinal,
-)
+from synth.domain import Boolean, Categorical, Codes, Column, Date, DateTime, Edged, Integer, Numeric, Ordinal
 
 TYPES: Mapping[str, Mapping[str, str]] = {
     "duckdb": {},

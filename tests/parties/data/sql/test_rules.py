@@ -78,12 +78,7 @@ def test_rows_that_break_a_constraint(store: Store, broken: str) -> None:
         "age": Numeric(low=0, high=80, bins=8, missing=True),
     }
     spec = {"if": {"sex": "M"}, "then": {"children": 0}}
-    domain = Domain(
-        tuple(columns),
-        tuple(columns.values()),
-        (constraint_from_spec(spec, columns),),
-        broken,
-    )
+    domain = Domain(tuple(columns), tuple(columns.values()), (constraint_from_spec(spec, columns),), broken)
     rows: dict[str, tuple[str, list[Any]]] = {
         "sex": ("text", ["F", "M", "M", "F"]),
         "children": ("integer", [2, 0, 3, 1]),

@@ -95,7 +95,8 @@ def test_days_that_do_not_exist_are_refused(people: MariaDB) -> None:
     people.execute(
         "DROP TABLE IF EXISTS days",
         "CREATE TABLE days (x DATE)",
-        "SET STATEMENT sql_mode = '' FOR INSERT INTO days VALUES ('2020-01-01'), ('2020-00-00')",
+        "SET SESSION sql_mode = ''",
+        "INSERT INTO days VALUES ('2020-01-01'), ('2020-00-00')",
     )
     domain = Domain(("x",), (Date(date(2019, 1, 1), date(2021, 1, 1), "year"),))
     location = locate({"url": people.url(), "table": "days"})

@@ -21,6 +21,7 @@ from parties.data.linked.places import LinkedPlaces
 from parties.data.location import Location
 from parties.data.source import open_source
 from parties.data.sql.unfolding import UnfoldedInside
+from synth.domain import Domain
 from synth.linked.tables import ChildTable, LinkedTables
 from tests.parties.data.linked.test_unfold import PEOPLE, VISITS, Fixed
 from tests.parties.data.sql.databases import DATABASES, Store, open_store, pushed
@@ -72,10 +73,7 @@ def test_who_is_drawn_and_who_stays_is_as_likely_as_outside(store: Store) -> Non
     visits = [[key, month, "pqr"[month % 3], month] for key, _ in people for month in range(5)]
     location = placed(store, people, visits, most=2)
     many, a, costs = marginals(
-        location,
-        ("visits_count",),
-        ("visits_cost",),
-        ("visits_cost", "visits_before_cost"),
+        location, ("visits_count",), ("visits_cost",), ("visits_cost", "visits_before_cost")
     )
     assert many.tolist() == [0, 0, 900]
     assert chi_square(a[:5]) > 1e-6 and a.sum() == a[:5].sum()
@@ -127,13 +125,98 @@ def test_what_does_not_depend_on_the_draw_is_as_outside(store: Store) -> None:
         next(source.batches(("sex",)))
 
 
+DRUGS = Domain.from_spec({"columns": {"drug": {"kind": "categorical", "values": ["x", "y", "z"]}}})
+
+
+def prescribed(
+    store: Store, people: Rows, visits: Rows, drugs: Rows, order: str | None = None, most: int = 2
+) -> Location:
+    """Patients (pid, sex), visits (pid, vid, day, diag, cost) and their drugs (vid, drug, dose, which orders
+    them), unfolded in the database."""
+    child = ChildTable("drugs", most, order, DRUGS)
+    tables = LinkedTables(
+        "patients", "pid", PEOPLE, (ChildTable("visits", 3, "day", VISITS, "vid", (child,)),)
+    )
+    kinds = {"pid": "text", "vid": "integer", "day": "integer", "diag": "text", "cost": "integer"}
+    parent = pushed(store.table(columns(people, pid="text", sex="text")))
+    own = {
+        "visits": pushed(store.table(columns(visits, **kinds))),
+        "drugs": pushed(store.table(columns(drugs, vid="integer", drug="text", dose="integer"))),
+    }
+    return replace(parent, linked=LinkedPlaces(tables, own, Fixed()))  # type: ignore[arg-type]
+
+
+def test_what_belongs_to_the_child_drawn_comes_with_it_whatever_is_asked(store: Store) -> None:
+    """Visit p has no drug, q one (x), r three, of which two stay. Equal visits are told apart by their keys."""
+    people = [[f"k{number}", "f"] for number in range(600)] + [["alone", "m"]]
+    visits = [[f"k{p}", 3 * p + v, v, "pqr"[v], 0] for p in range(600) for v in range(3)]
+    drugs = [
+        [3 * p + v, drug, day]
+        for p in range(600)
+        for v, day, drug in ((1, 1, "x"), (2, 1, "x"), (2, 2, "y"), (2, 3, "z"))
+    ]
+    pair = ("visits_diag", "drugs_count")
+    asked = [pair, (*pair, "drugs_drug"), ("sex", "drugs_count")]
+    numbers, drawn, of_people = marginals(prescribed(store, people, visits, drugs), *asked)
+    assert [numbers[0, 0], numbers[1, 1], numbers[2, 2], numbers[3, 0]] == numbers[numbers > 0].tolist()
+    assert chi_square(numbers[:3].sum(axis=1)) > 1e-6 and numbers[3, 0] == 1
+    assert drawn[1, 1].tolist() == [numbers[1, 1], 0, 0, 0] and drawn[0, 0, 3] == numbers[0, 0]
+    assert chi_square(drawn[2, 2, :3]) > 1e-6 and drawn[2, 2, 3] == 0
+    assert of_people[1].tolist() == [1, 0, 0]
+    (pairs,) = marginals(
+        prescribed(store, people, visits, drugs, "dose"), ("drugs_drug", "drugs_before_drug")
+    )
+    assert pairs[1, 0] and pairs[2, 0] and pairs[2, 1] and not np.triu(pairs[:3, :3]).any()
+    same = [[f"k{p}", 2 * p + v, 1, "p", 0] for p in range(600) for v in range(2)]
+    with_drug = [[2 * p, "x", 1] for p in range(600)]  # one visit of two that look alike has one
+    told, again = marginals(prescribed(store, people, same, with_drug), ("drugs_count",), pair)
+    assert (again.sum(axis=0) == told).all() and abs(int(told[1]) - 300) < 75  # 6 sigma
+
+
+def test_whole_people_move_one_row_inside_a_database_too(store: Store) -> None:
+    people = [[f"k{i}", "f"] for i in range(4)]
+    visits: list[list[Any]] = [[f"k{i}", 10 * i + n, n, "pqr"[n % 3], n] for i in range(4) for n in range(i)]
+    drugs = [[visit[1], "xyz"[dose], dose] for visit in visits for dose in range(visit[1] % 10 + 1)]
+    clique = ("visits_diag", "visits_before_cost", "drugs_count", "drugs_drug", "drugs_other_drug")
+    (whole,) = marginals(prescribed(store, people, visits, drugs), clique)
+    for key, _ in people:
+        rest = [row for row in visits if row[0] != key]
+        kept = {row[1] for row in rest}
+        fewer = prescribed(
+            store,
+            [row for row in people if row[0] != key],
+            rest,
+            [row for row in drugs[::-1] if row[0] in kept],
+        )
+        (left,) = marginals(fewer, clique)
+        assert (whole - left).min() == 0 and (whole - left).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("visits", "drugs", "said"),
+    [
+        ([["a", 1, 1, "p", 1]], [[2, "x", 1]], 'column "vid", a row: no row of'),
+        ([["a", 1, 1, "p", 1], ["a", 1, 2, "p", 1]], [[1, "x", 1]], 'column "vid": a key is there twice'),
+        ([["a", 1, 1, "p", 1], ["a", None, 2, "p", 1]], [[1, "x", 1]], 'column "vid": a row has no key'),
+        ([["a", 1, 1, "p", 1]], [[None, "x", 1]], 'column "vid": a row has no key'),
+        ([["a", 1, 1, "p", 1]], [[1, "w", 1]], 'column "drug": '),
+    ],
+)
+def test_what_does_not_belong_to_a_child_is_refused_inside_a_database_too(
+    store: Store, visits: Rows, drugs: Rows, said: str
+) -> None:
+    with pytest.raises(DataRefused) as refused:
+        next(marginals(prescribed(store, [["a", "f"]], visits, drugs), ("sex",)))
+    assert said in refused.value.sentence
+
+
 SECRET = "Krankheit-77"
 
 
 @pytest.mark.parametrize(
     ("people", "visits", "said"),
     [
-        ([["a", "f"], ["a", "m"]], [["a", 1, "p", 1]], 'column "pid": a person is there twice'),
+        ([["a", "f"], ["a", "m"]], [["a", 1, "p", 1]], 'column "pid": a key is there twice'),
         ([["a", "f"], [None, "m"]], [["a", 1, "p", 1]], 'column "pid": a row has no key'),
         ([["a", "f"]], [["a", 1, "p", 1], [SECRET, 1, "p", 1]], 'column "pid", a row: no row of'),
         ([["a", "f"]], [["a", 1, "p", 1], [None, 1, "p", 1]], 'column "pid": a row has no key'),

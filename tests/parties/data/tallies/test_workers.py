@@ -41,13 +41,7 @@ class Given(io.BytesIO):
 def by_workers(location: Location, *, bound: int = 2, max_rows: int = 5000, min_rows: int = 0) -> LocalTable:
     with open_source(location) as source:
         return count_by_workers(
-            source,
-            DOMAIN,
-            CLIQUES,
-            max_rows=max_rows,
-            unit=("person", bound),
-            workers=2,
-            min_rows=min_rows,
+            source, DOMAIN, CLIQUES, max_rows=max_rows, unit=("person", bound), workers=2, min_rows=min_rows
         )
 
 

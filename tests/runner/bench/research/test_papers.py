@@ -89,17 +89,10 @@ def test_what_is_run_stands_beside_the_printed_and_what_is_not_says_why(
 
 @pytest.mark.parametrize(
     ("means", "verdict"),
-    [
-        ((0.9, 0.5), "holds"),
-        ((0.5, 0.9), "does not hold"),
-        ((0.9,), "not looked at: figures are lacking"),
-    ],
+    [((0.9, 0.5), "holds"), ((0.5, 0.9), "does not hold"), ((0.9,), "not looked at: figures are lacking")],
 )
 def test_what_a_paper_says_in_words_is_looked_at(
-    means: tuple[float, ...],
-    verdict: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    means: tuple[float, ...], verdict: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     falls = Claim("it falls", lambda found: found["late"] < found["early"])
 

@@ -232,9 +232,7 @@ def test_rows_that_do_not_meet_are_found(audited: Subject) -> None:
     plain = protocol.align
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            protocol,
-            "align",
-            lambda *given: replace(found := plain(*given), rows=found.rows[::-1].copy()),
+            protocol, "align", lambda *given: replace(found := plain(*given), rows=found.rows[::-1].copy())
         )
         finding = found(audited, "P.tables")
     assert finding.verdict is Verdict.FAIL and "one record has two rows" in finding.evidence

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth.research.vertigan.critic import (
-    CANCELLING,
-    MARGIN,
-    PENALTY,
-    SLOPE,
-    Critic,
-    hidden,
-    parameters,
-)
+from synth.research.vertigan.critic import CANCELLING, MARGIN, PENALTY, SLOPE, Critic, hidden, parameters
 from synth.research.vertigan.seats import BLOCKS, LANES
 
 BINARY = (2,) * 15

@@ -35,12 +35,7 @@ from mpc_protocols.backends.replicated.proof.matrix_products.folding import (
     grid,
     multilinear_at,
 )
-from mpc_protocols.backends.replicated.proof.matrix_products.galois import (
-    RING,
-    ROWS,
-    GaloisRing,
-    Products,
-)
+from mpc_protocols.backends.replicated.proof.matrix_products.galois import RING, ROWS, GaloisRing, Products
 from mpc_protocols.backends.replicated.proof.matrix_products.statement import (
     Coefficients,
     Combined,

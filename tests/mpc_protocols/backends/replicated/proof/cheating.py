@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mpc_protocols.backends.replicated.proof.bit_products.products import prove
 from mpc_protocols.backends.replicated.proof.transcript import Transcript
+from mpc_protocols.backends.replicated.proof.verdict import Finding
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words
@@ -44,6 +46,45 @@ def flipped(payload: bytes, byte: int = 0, bit: int = 0) -> bytes:
     altered = bytearray(payload)
     altered[byte % len(altered)] ^= 1 << bit
     return bytes(altered)
+
+
+def message_bit(number: int, byte: int) -> Alter:
+    """The message of that number differs by a bit of that byte."""
+    return lambda count, peer, payload: flipped(payload, byte) if count == number else None
+
+
+def found_by_verifiers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, bool]]:
+    """What every left verifier will find: whether the tag matches, whether the equation holds."""
+    found: list[tuple[bool, bool]] = []
+    original = Finding.of
+
+    def record(matches: bool, holds: bool) -> Any:
+        found.append((matches, holds))
+        return original(matches, holds)
+
+    monkeypatch.setattr(Finding, "of", staticmethod(record))
+    return found
+
+
+def check_ended(name: str, honest: Sequence[str]) -> None:
+    """One of the two honest parties has stopped, and the other does not go on alone, but after a verdict that
+    only one heard: then the other one's next message never comes."""
+    assert any(said != "proved" for said in honest), honest
+    if "verdict" not in name:
+        assert all(said != "proved" for said in honest), honest
+
+
+def check_tag_keys(runs: Sequence[Any], batches: int) -> None:
+    """Each batch's tag of a prover has a key of its own, which the left verifier has and the right one cannot
+    draw. runs: that were heard."""
+    places = [(run, prover, batch) for run in runs for prover in range(3) for batch in range(batches)]
+    keys = [run.tag_keys[prover][2 * batch] for run, prover, batch in places]
+    assert len(set(keys)) == len(keys) == 3 * len(runs) * batches
+    for key, (run, prover, batch) in zip(keys, places, strict=True):
+        left, right = (prover - 1) % 3, (prover + 1) % 3
+        assert key == run.tag_keys[left][2 * batch + 1]
+        assert key in run.drawable[prover] and key in run.drawable[left]
+        assert key not in run.drawable[right]
 
 
 def outcomes(

@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backends.replicated.proof import inner_products
-from mpc_protocols.backends.replicated.proof.verdict import Finding
 from mpc_protocols.backends.replicated.proof.word_field import inner, product, times
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.backends.replicated.sorting.proved_shuffle import ProvedShuffle
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
-from tests.mpc_protocols.backends.replicated.proof.cheating import flipped, outcomes
-from tests.mpc_protocols.backends.replicated.trio_run import deal_bits, parity
+from tests.mpc_protocols.backends.replicated.proof.cheating import (
+    flipped,
+    found_by_verifiers,
+    message_bit,
+    outcomes,
+)
+from tests.mpc_protocols.backends.replicated.trio_run import deal_bits, parity, without_a_key
 
 RNG = np.random.default_rng(23)
 ROWS, COLUMNS = 70, 2
@@ -114,11 +118,7 @@ def test_the_order_changes_with_any_pair_of_keys() -> None:
         orders = set()
         base = MemoryNetwork(3, session_id=bytes(32))
         for _ in range(2):
-            changed = MemoryNetwork(3, session_id=bytes(32))
-            other = changed.key((party + 1) % 3, (party + 2) % 3)
-            changed.share_keys(base)
-            changed._keys[frozenset(((party + 1) % 3, (party + 2) % 3))] = other
-            found = outcomes(shuffled(columns), network=changed)
+            found = outcomes(shuffled(columns), network=without_a_key(base, party))
             orders.add(tuple(parity([of[0][0] for of in found]).tolist()))
         assert len(orders) == 2
 
@@ -197,11 +197,7 @@ MESSAGES = {
 def test_any_message_of_the_proof_that_differs_by_a_bit_ends_it(name: str) -> None:
     _, columns = dealt()
     number, byte = MESSAGES[name]
-
-    def alter(count: int, peer: int, payload: bytes) -> bytes | None:
-        return flipped(payload, byte) if count == SHUFFLES + number else None
-
-    found = outcomes(shuffled(columns), 2, alter)
+    found = outcomes(shuffled(columns), 2, message_bit(SHUFFLES + number, byte))
     stopped = [isinstance(said, str) for said in found[:2]]
     assert any(stopped) and (all(stopped) or "verdict" in name), found
 
@@ -210,14 +206,7 @@ def test_any_message_of_the_proof_that_differs_by_a_bit_ends_it(name: str) -> No
 def test_a_right_verifier_cannot_test_a_guess(right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It alters a hidden word and corrects its share as if the operand it does not hold were 0 there: if that
     is right the equation holds all the same, and the tag refuses both alike."""
-    found_by_left: list[tuple[bool, bool]] = []
-    original = Finding.of
-
-    def record(matches: bool, holds: bool) -> Any:
-        found_by_left.append((matches, holds))
-        return original(matches, holds)
-
-    monkeypatch.setattr(Finding, "of", staticmethod(record))
+    found_by_left = found_by_verifiers(monkeypatch)
     value = np.zeros(64, np.uint64) if right else np.full(64, 9, np.uint64)
 
     def body(wire: Any) -> str:

@@ -19,7 +19,15 @@ from mpc_protocols.backends.replicated.proof.transcript import Transcript
 from mpc_protocols.backends.replicated.proof.verdict import Finding
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
-from tests.mpc_protocols.backends.replicated.proof.cheating import flipped, multiplied, outcomes, proved
+from tests.mpc_protocols.backends.replicated.proof.cheating import (
+    check_ended,
+    flipped,
+    found_by_verifiers,
+    message_bit,
+    multiplied,
+    outcomes,
+    proved,
+)
 from tests.trio import Trio as Processes
 
 SIZES = [(70, 1), (3, 4), (130, 1)]
@@ -140,14 +148,7 @@ def test_any_message_of_a_proof_that_differs_by_a_bit_ends_it(name: str) -> None
     """Also that of a party whose products are right; at least one honest party stops, and the other does not
     go on alone."""
     number, byte = MESSAGES[name]
-
-    def alter(count: int, peer: int, payload: bytes) -> bytes | None:
-        return flipped(payload, byte) if count == len(SIZES) + number else None
-
-    found = outcomes(proved(SIZES, 6), 2, alter)
-    assert any(said != "proved" for said in found[:2]), found
-    if "verdict" not in name:  # a verdict that only one hears: the other one's next message never comes
-        assert all(said != "proved" for said in found[:2]), found
+    check_ended(name, outcomes(proved(SIZES, 6), 2, message_bit(len(SIZES) + number, byte))[:2])
 
 
 def test_different_verdicts_leave_one_honest_party_alone() -> None:
@@ -194,14 +195,7 @@ def test_a_right_verifier_cannot_test_what_it_does_not_hold(
     tells nothing."""
     coins: list[bytes] = []
     monkeypatch.setattr(products, "toss", noting(coins, 2))
-    found_by_left: list[tuple[bool, bool]] = []
-    original = Finding.of
-
-    def record(matches: bool, holds: bool) -> Any:
-        found_by_left.append((matches, holds))
-        return original(matches, holds)
-
-    monkeypatch.setattr(Finding, "of", staticmethod(record))
+    found_by_left = found_by_verifiers(monkeypatch)
     hidden = np.empty((64, 1, 1), np.uint64)
 
     def alter(count: int, peer: int, payload: bytes) -> bytes | None:

@@ -26,7 +26,12 @@ from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.prg import derive
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
-from tests.mpc_protocols.backends.replicated.proof.cheating import multiplied, outcomes, proved
+from tests.mpc_protocols.backends.replicated.proof.cheating import (
+    check_tag_keys,
+    multiplied,
+    outcomes,
+    proved,
+)
 from tests.mpc_protocols.backends.replicated.proof.test_stages import looked_up
 
 WORDS = 256
@@ -138,18 +143,7 @@ def test_every_tag_has_a_key_that_its_right_verifier_does_not_know(monkeypatch: 
     """A party tags first and checks the tag of its right neighbour then. Streams are compared, every
     operation of them."""
     runs = [Heard(monkeypatch, FORMS[1]) for _ in range(2)]
-    keys = [
-        run.tag_keys[prover][2 * batch] for run in runs for prover in range(3) for batch in range(BATCHES)
-    ]
-    assert len(set(keys)) == len(keys)
-    for run in runs:
-        for prover in range(3):
-            left, right = (prover - 1) % 3, (prover + 1) % 3
-            for batch in range(BATCHES):
-                key = run.tag_keys[prover][2 * batch]
-                assert key == run.tag_keys[left][2 * batch + 1]
-                assert key in run.drawable[prover] and key in run.drawable[left]
-                assert key not in run.drawable[right]
+    check_tag_keys(runs, BATCHES)
 
 
 # -- a functional of its own for every piece and block: errors that would cancel under the same one

@@ -21,7 +21,8 @@ from mpc_protocols.wire import Wire
 from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.backends.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
-from tests.worlds.tables import ONE_WAY, SIZES, SMALL, facts
+from tests.worlds.questions import columns_first
+from tests.worlds.tables import SIZES, SMALL, facts
 
 SPLITS = [(0, 0, 1, 1), (1, 2, 0, 0), (3, 0, 3, 0), (3, 4, 3, 4)]
 
@@ -29,14 +30,7 @@ SPLITS = [(0, 0, 1, 1), (1, 2, 0, 0), (3, 0, 3, 0), (3, 4, 3, 4)]
 def work(oracle: MarginalOracle) -> list[Any]:
     """All kinds of questions; at tiny sigma the answers have no noise, and each selection has one model that
     is far off."""
-    handles = oracle.prepare(ONE_WAY)
-    seen: list[Any] = [
-        handles,
-        [list(x) for x in oracle.measure(handles, SMALL)],
-        oracle.row_bound,
-        oracle.noisy_total,
-    ]
-    wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
+    seen, wide = columns_first(oracle)
     counts = oracle.measure(wide, SMALL)
     seen.append([list(x) for x in counts])
     for chosen in (3, 0, 4, 1):
@@ -176,8 +170,4 @@ def test_levels_of_split_columns(split: tuple[int, ...], population: Population)
     parties = max(3, max(of.owners) + 1)
     network = MemoryNetwork(parties, 3, session_id=facts().session)
     ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
-    assert network.run([lead] * parties)[1] == (
-        ask(ideal),
-        list(ideal.state.shared),
-        ideal.state.transcript,
-    )
+    assert network.run([lead] * parties)[1] == (ask(ideal), list(ideal.state.shared), ideal.state.transcript)

@@ -19,12 +19,16 @@ from mpc_protocols.backends.replicated.proof.matrix_products.galois import RING,
 from mpc_protocols.backends.replicated.proof.matrix_products.inner import elements_sent, variables_for
 from mpc_protocols.backends.replicated.proof.matrix_products.multiplication import ProductSum, multiply_rows
 from mpc_protocols.backends.replicated.proof.transcript import Transcript
-from mpc_protocols.backends.replicated.proof.verdict import Finding
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, open_ring
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
-from tests.mpc_protocols.backends.replicated.proof.cheating import flipped, multiplied, outcomes
+from tests.mpc_protocols.backends.replicated.proof.cheating import (
+    flipped,
+    found_by_verifiers,
+    multiplied,
+    outcomes,
+)
 from tests.mpc_protocols.backends.replicated.proof.matrix_products.proving import (
     PROVED,
     Batch,
@@ -196,14 +200,7 @@ def test_a_right_verifier_cannot_test_what_it_does_not_hold(
     """It alters an element of the hidden rows of X and its share as if the Y that it does not hold were 0.
     Where that is right the equation holds all the same; the prover's tag refuses both alike, so a verdict
     tells nothing."""
-    found_by_left: list[tuple[bool, bool]] = []
-    original = Finding.of
-
-    def record(matches: bool, holds: bool) -> Any:
-        found_by_left.append((matches, holds))
-        return original(matches, holds)
-
-    monkeypatch.setattr(Finding, "of", staticmethod(record))
+    found_by_left = found_by_verifiers(monkeypatch)
     ring = GaloisRing(64)
     error = np.zeros(64, RING)
     error[5] = 1 << 14

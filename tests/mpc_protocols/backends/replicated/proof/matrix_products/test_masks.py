@@ -22,7 +22,7 @@ from mpc_protocols.backends.replicated.proof.transcript import Transcript
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
-from tests.mpc_protocols.backends.replicated.proof.cheating import outcomes
+from tests.mpc_protocols.backends.replicated.proof.cheating import check_tag_keys, outcomes
 from tests.mpc_protocols.backends.replicated.proof.test_secrecy import me, random
 
 ROWS = 200
@@ -87,15 +87,4 @@ def test_every_tag_has_a_key_that_its_right_verifier_does_not_know(monkeypatch: 
     """A party tags first and checks the tag of its right neighbour then. Streams are compared, every
     operation of them."""
     runs = [Heard(np.zeros((2, 3, ROWS, 1), np.uint16), monkeypatch) for _ in range(2)]
-    keys = [
-        run.tag_keys[prover][2 * batch] for run in runs for prover in range(3) for batch in range(BATCHES)
-    ]
-    assert len(set(keys)) == len(keys) == 12
-    for run in runs:
-        for prover in range(3):
-            left, right = (prover - 1) % 3, (prover + 1) % 3
-            for batch in range(BATCHES):
-                key = run.tag_keys[prover][2 * batch]
-                assert key == run.tag_keys[left][2 * batch + 1]
-                assert key in run.drawable[prover] and key in run.drawable[left]
-                assert key not in run.drawable[right]
+    check_tag_keys(runs, BATCHES)

@@ -30,10 +30,7 @@ def questions(oracle: Any) -> list[Any]:
     return [seen, picked, oracle.measure([wide[picked[0]]], SMALL)[0].tolist(), oracle.total(SMALL)]
 
 
-@pytest.mark.parametrize(
-    ("owners", "population"),
-    [((0, 0, 2, 2), "intersection"), ((1, 3, 2, 3), "union")],
-)
+@pytest.mark.parametrize(("owners", "population"), [((0, 0, 2, 2), "intersection"), ((1, 3, 2, 3), "union")])
 def test_answers_equal_the_ideal_ones_and_are_counted(
     owners: tuple[int, int, int, int], population: Population, monkeypatch: pytest.MonkeyPatch
 ) -> None:

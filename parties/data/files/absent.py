@@ -1,0 +1,24 @@
+"""The sentence about a file that is not there: what its folder has that may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+from contextlib import suppress
+from pathlib import Path
+
+MAX_NAMES = 10_000
+"""Of a folder that are looked at."""
+
+
+def absent(path: Path) -> str:
+    """`PATH does not exist`, and a hint where there is one."""
+    sentence = f"{path} does not exist"
+    if "\\" in path.name:
+        return f"{sentence} (folders are separated by / here)"
+    by_letters: dict[str, str] = {}
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        by_letters = {entry.name.casefold(): entry.name for entry in itertools.islice(entries, MAX_NAMES)}
+    close = difflib.get_close_matches(path.name.casefold(), list(by_letters), 1, 0.75)
+    return f'{sentence} (did you mean "{by_letters[close[0]]}"?)' if close else sentence
