@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.later import Later
+from parties.data.libraries import pd
 from runner.api.conditions import allowed
-from runner.libraries import pd
 from runner.results.linked import check_of_people
 from runner.results.outdir import RUN
 from synth.inference import infer

@@ -15,12 +15,12 @@ import numpy as np
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.later import Later
+from parties.data.libraries import pd
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
 from runner.api.inference import answers, frame
 from runner.api.plot import Picture
-from runner.libraries import pd
 from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
 from runner.results.finished_run import agreed_study, open_run

@@ -23,12 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.process.foreign_text import printable
-from runner.libraries import nx
+from mpc_protocols.process.later import Later
 from runner.results.finished_run import FinishedRun
 from synth.mrf import Chains
 
 if TYPE_CHECKING:
+    import networkx as nx
     from numpy.typing import NDArray
+else:
+    nx = Later("networkx")
 
 
 def attribute_graph(run: FinishedRun) -> nx.Graph:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.process.later import Later
-from parties.data.libraries import pa, parquet
-from runner.libraries import pd
+from parties.data.libraries import pa, parquet, pd
 from runner.report import render
 from runner.results import outdir
 from runner.results.formulas import harmless

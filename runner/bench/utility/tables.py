@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, UsageError
+from parties.data.libraries import pd
 from runner.bench.utility.networks import Network
-from runner.libraries import pd
 from synth.domain import Categorical, Codes, Domain
 from synth.workload import Workload
 

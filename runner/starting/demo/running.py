@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import UsageError
+from parties.data.libraries import pd
 from runner.launch.launcher import launch
 from runner.launch.ports import free_ports
-from runner.libraries import pd
 from runner.party.options import Progress
 from runner.report import render
 from runner.results.outdir import RUN, claim, finished, state

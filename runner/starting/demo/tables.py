@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.process.installation import program
-from runner.libraries import pd
+from parties.data.libraries import pd
 
 SURVEY = Path(__file__).with_name("survey.csv.gz")
 CUSTODIANS = ("north", "south", "west")

@@ -23,9 +23,9 @@ from typing import Any, Final
 import numpy as np
 
 from mpc_protocols.errors import UsageError
+from parties.data.libraries import pd
 from runner.api import run_study
 from runner.bench.utility.tables import Table
-from runner.libraries import pd
 from synth.algorithm import ALGORITHMS
 from synth.judgement.metrics import total_variation
 from synth.judgement.metrics.prediction import auc
