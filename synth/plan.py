@@ -36,10 +36,11 @@ from synth.domain import Domain
 from synth.workload import Workload
 
 if TYPE_CHECKING:
-    from synth.mrf import fit, tree_size
+    from synth import mrf
+    from synth.mrf import tree_size
     from synth.prior import Prior
 else:
-    fit = Later("synth.mrf.fit")
+    mrf = Later("synth.mrf")
     tree_size = Later("synth.mrf.tree_size")
 
 SELECTION_DISTANCE = Fraction(1, 2**70)
@@ -176,7 +177,7 @@ def _check_constraints(domain: Domain, config: ModelConfig) -> None:
             f"{config.max_model_mb:g}: bin these columns coarser, or raise it."
         )
     try:
-        fit(domain.sizes, [], impossible=domain.impossible, iterations=0)
+        mrf.fit(domain.sizes, [], impossible=domain.impossible, iterations=0)
     except ValueError:
         raise StudyInvalid(
             "[domain] constraints contradict each other: no row could keep all of them."

@@ -194,3 +194,41 @@ def test_no_module_imports_itself_on_a_way_round() -> None:
 def test_no_circle_is_closed_inside_a_function() -> None:
     """What a type annotation names, or a `Later`, may lie in one: it is loaded when all are there."""
     assert circles(graph(functions=True)) == []
+
+
+def assigned_later(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Names at the head of a module, and the module that each is once it is used."""
+    for branch in tree.body:
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING":
+            for node in branch.orelse:
+                if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Later("):
+                    assert isinstance(node.value, ast.Call)
+                    yield ast.unparse(node.targets[0]), ast.literal_eval(node.value.args[0])
+
+
+def typed_as(tree: ast.Module) -> dict[str, str]:
+    """What type checkers take a name under TYPE_CHECKING for."""
+    types: dict[str, str] = {}
+    for branch in tree.body:
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING":
+            for node in branch.body:
+                if isinstance(node, ast.ImportFrom):
+                    types |= {
+                        alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names
+                    }
+                elif isinstance(node, ast.Import):
+                    types |= {alias.asname or alias.name: alias.name for alias in node.names}
+    return types
+
+
+def test_what_is_loaded_later_is_what_its_types_say() -> None:
+    """A function that a package shows under the name of its module would be called as a module."""
+    for name, path in MODULES.items():
+        tree = parsed(path)
+        types = typed_as(tree)
+        for later, module in assigned_later(tree):
+            assert types[later] == module, (name, later)
+            package, _, own = module.rpartition(".")
+            if package in MODULES:
+                shown = [node for node in parsed(MODULES[package]).body if isinstance(node, ast.ImportFrom)]
+                assert own not in {alias.name for node in shown for alias in node.names}, (name, later)

@@ -24,9 +24,8 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, product, rounded
+from mpc_protocols.process.later import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth import mrf, run
     from synth.domain import Domain
-    from synth.mrf import fit, tree_size
+    from synth.mrf import tree_size
     from synth.workload import Workload
 else:
-    fit = Later("synth.mrf.fit")
     mrf = Later("synth.mrf")
     run = Later("synth.run")
     tree_size = Later("synth.mrf.tree_size")
@@ -180,7 +179,7 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
             mrf.Measurement(clique, np.array(of.values), float(of.sigma2))
             for clique, of in both.known.items()
         ]
-        model = fit(
+        model = mrf.fit(
             plan.domain.sizes,
             sums,
             total=max(1.0, both.total),

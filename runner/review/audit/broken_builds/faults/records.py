@@ -40,9 +40,9 @@ def _bins_of_the_rows() -> Patch:
     """Bins of equal width between the least and the largest number of the table, instead of the study's."""
     plain = Coder._bins
 
-    def bins(self: Any, numbers: Any, column: Any) -> Any:
-        _, faults = plain(self, numbers, column)
-        edges = np.linspace(numbers.min(), numbers.max(), column.bins + 1)[1:-1]
+    def bins(self: Any, numbers: Any, distinct: Any) -> Any:
+        _, faults = plain(self, numbers, distinct)
+        edges = np.linspace(numbers.min(), numbers.max(), self.column.bins + 1)[1:-1]
         return np.searchsorted(edges, numbers, side="right").astype(np.int64), faults
 
     return mock.patch.object(Coder, "_bins", bins)
