@@ -170,11 +170,7 @@ class Run:
         return frame
 
     def infer(
-        self,
-        *questions: str,
-        level: float = 0.95,
-        target: Target = "population",
-        joint: bool = False,
+        self, *questions: str, level: float = 0.95, target: Target = "population", joint: bool = False
     ) -> pd.DataFrame:
         """Means, shares, quantiles, correlations, regressions with intervals: a row for each number that is
         asked for.

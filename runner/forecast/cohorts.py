@@ -65,10 +65,7 @@ class Cohorts:
 
 
 def forecast_cohorts(
-    cohorts: CohortRounds[Any],
-    study: Study,
-    rows: int | None,
-    networks: Mapping[str, tuple[float, float]],
+    cohorts: CohortRounds[Any], study: Study, rows: int | None, networks: Mapping[str, tuple[float, float]]
 ) -> Forecast:
     """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its
     own. Raises `StudyInvalid`."""
@@ -89,9 +86,6 @@ def forecast_cohorts(
         work_s=work.seconds,
         cpu_s=work.secure_seconds,
         memory_mb=PROCESS_MB + held + 8 * study.config.model_mb,
-        questions={
-            "candidates": len(plan.candidates),
-            "asked": ALGORITHMS[study.algorithm].asks(plan),
-        },
+        questions={"candidates": len(plan.candidates), "asked": ALGORITHMS[study.algorithm].asks(plan)},
         oversized=plan.oversized,
     )

@@ -112,10 +112,7 @@ def compare(
 
 
 def _alternative(
-    study: Study,
-    backend: Backend,
-    own: Forecast,
-    foretold: Callable[[Study, int], Forecast],
+    study: Study, backend: Backend, own: Forecast, foretold: Callable[[Study, int], Forecast]
 ) -> Alternative:
     mine = backend.name == study.backend
     if not isinstance(backend, DistributedBackend):

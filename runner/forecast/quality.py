@@ -90,14 +90,7 @@ def quality(study: Study, plan: Plan, rows: int) -> Quality | None:
         for cells in [sizes[pair[0]] * sizes[pair[1]]]
     )
     cells = int(CLEAR * rows / float(mean_noise(typical)))
-    return Quality(
-        rows,
-        float(plan.sigma2) ** 0.5,
-        float(typical) ** 0.5,
-        columns,
-        pairs,
-        cells,
-    )
+    return Quality(rows, float(plan.sigma2) ** 0.5, float(typical) ** 0.5, columns, pairs, cells)
 
 
 def lines(found: Quality) -> list[str]:

@@ -106,10 +106,7 @@ def refresh(study: Study, rows: int) -> Refresh | None:
 
     alone, both = _run(without, now, 2, None), _run(without, now, 3, prior)
     return Refresh(
-        rows,
-        distance(earlier),
-        distance(_table(study, alone, rows)),
-        distance(_table(study, both, rows)),
+        rows, distance(earlier), distance(_table(study, alone, rows)), distance(_table(study, both, rows))
     )
 
 

@@ -56,12 +56,7 @@ class Custodian:
     """
 
     def __init__(
-        self,
-        study: Study,
-        name: str,
-        private: Private,
-        data: DataLocation | None,
-        one_machine: bool = False,
+        self, study: Study, name: str, private: Private, data: DataLocation | None, one_machine: bool = False
     ) -> None:
         self._study, self._name, self._private, self._data = study, name, private, data
         self._one_machine = one_machine

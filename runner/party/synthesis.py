@@ -134,10 +134,7 @@ def exchange_of(study: Study, plan: Plan) -> Exchange | None:
 
 
 def synthesize(
-    study: Study,
-    plan: Plan,
-    answers: MarginalOracle | Reports | Iterator[MarginalOracle],
-    observe: Observe,
+    study: Study, plan: Plan, answers: MarginalOracle | Reports | Iterator[MarginalOracle], observe: Observe
 ) -> Synthesis:
     """Run the study's algorithm on an oracle, on those of rounds of arrivals, or on owners' reports. Raises
     what these raise."""

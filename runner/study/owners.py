@@ -131,11 +131,7 @@ def _torn(study: VerticalStudy, owner: Mapping[str, Sequence[str]]) -> Iterator[
 
 
 def misfits_of_method(
-    alignment: Alignment,
-    backend: Backend,
-    parties: Sequence[Party],
-    owners: Sequence[str],
-    privacy: Privacy,
+    alignment: Alignment, backend: Backend, parties: Sequence[Party], owners: Sequence[str], privacy: Privacy
 ) -> list[str]:
     """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the
     backend join them.

@@ -314,8 +314,7 @@ def _cap_unit(table: Table) -> ProtectedUnit:
             else (inner.text("id", expected="the name of the identifier's column, or a list of names"),)
         )
         return ProtectedUnit(
-            columns,
-            *(inner.option(key, bounds[key], None) for key in ("max_rows", "max_custodians")),
+            columns, *(inner.option(key, bounds[key], None) for key in ("max_rows", "max_custodians"))
         )
     if given != "row":
         table.problem(

@@ -68,10 +68,7 @@ def sound(head: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, 
 
 
 def against_deviation(
-    head: Table,
-    root: Table,
-    algorithm: Algorithm[Any, Any],
-    config: AlgorithmConfig,
+    head: Table, root: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig
 ) -> None:
     """What does not hold against a computing party that deviates, with a backend that answers questions."""
     by_itself = algorithm.reporting(config) is not None or algorithm.cohorts(config) is not None

@@ -216,12 +216,7 @@ def main() -> None:
         securities = {"malicious": "malicious"}
         paths = {
             name: study(
-                directory,
-                backend,
-                arguments.rounds,
-                True,
-                3,
-                security=securities.get(name, "semi-honest"),
+                directory, backend, arguments.rounds, True, 3, security=securities.get(name, "semi-honest")
             )
             for name, backend in compared
         }

@@ -307,10 +307,7 @@ def by_replicates(
 
 
 def _asked(
-    answer: Answer,
-    truth: float,
-    beside: Mapping[str, Mapping[str, tuple[float, float]]],
-    half: float | None,
+    answer: Answer, truth: float, beside: Mapping[str, Mapping[str, tuple[float, float]]], half: float | None
 ) -> Asked:
     if answer.low is None or answer.high is None:
         return Asked(answer.name, "none")

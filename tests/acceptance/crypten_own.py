@@ -41,10 +41,7 @@ def main() -> int:
         command = [sys.executable, "-m", "tests.acceptance.crypten_own", *sys.argv[1:]]
         running = [
             subprocess.Popen(
-                command,
-                env={**os.environ, **plain, "RANK": str(rank)},
-                stdout=subprocess.PIPE,
-                text=True,
+                command, env={**os.environ, **plain, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True
             )
             for rank in range(len(ROLES))
         ]

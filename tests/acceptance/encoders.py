@@ -94,12 +94,7 @@ def carried_out(
     split = Partition(OWNERS, columns, "intersection", {}, len(rows))
     config = VertiMrfConfig(encoder=encoder)
     plan = ALGORITHM.plan(
-        domain,
-        workload(domain),
-        config,
-        epsilon=epsilon,
-        delta=1e-5,
-        adjacency="replace",
+        domain, workload(domain), config, epsilon=epsilon, delta=1e-5, adjacency="replace"
     ).knowing({name: str(owner) for name, owner in columns.items()})
     facts = StudyFacts(domain.sizes, "replace", 1, 1 << 20, bytes(32))
     reporting = ALGORITHM.reporting(config)

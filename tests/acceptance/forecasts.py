@@ -49,10 +49,7 @@ def main() -> None:
         expected = (foretold.unrelated if permuted else foretold.related).keeps
         synthesis = run(algorithm, found, epsilon, options.seed)
         verdict = relations(
-            synthesis.model,
-            synthesis.measurements,
-            found.domain.sizes,
-            synthesis.noise_share is not None,
+            synthesis.model, synthesis.measurements, found.domain.sizes, synthesis.noise_share is not None
         )
         agree = expected == (verdict.kept > 0)
         count, right = count + 1, right + agree

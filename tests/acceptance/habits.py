@@ -110,11 +110,7 @@ def side(python: Path, *arguments: object) -> dict[str, Any] | None:
     """What another interpreter says; None if it could not, or not in time."""
     try:
         ended = subprocess.run(
-            [python, SIDE, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT_S,
+            [python, SIDE, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=LIMIT_S
         )
     except subprocess.TimeoutExpired:
         print(f"{arguments[0]}: left out (it took longer than {LIMIT_S:g} s)")

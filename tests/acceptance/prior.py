@@ -176,11 +176,7 @@ def measured(case: str, rows: Rows, domain: Domain, epsilon: float, seed: int) -
     found["with"] = score(with_prior)
     assert with_prior.prior is not None
     verdict = with_prior.prior
-    found |= {
-        "dropped": verdict.is_dropped,
-        "drift": verdict.drift,
-        "p": verdict.p_value,
-    }
+    found |= {"dropped": verdict.is_dropped, "drift": verdict.drift, "p": verdict.p_value}
     return found
 
 

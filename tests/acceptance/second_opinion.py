@@ -51,10 +51,7 @@ def dpmm(table: Table, seed: int, options: argparse.Namespace) -> tuple[float, f
 def show(table: Table, row: str, runs: Sequence[tuple[float, float]]) -> None:
     """A line of figures. runs: (error, CPU seconds) of each."""
     errors, seconds = ([values[place] for values in runs] for place in (0, 1))
-    print(
-        f"{table.name:12}{row:22}{spread(errors):>20}{spread(seconds):>22}{len(runs):>6}",
-        flush=True,
-    )
+    print(f"{table.name:12}{row:22}{spread(errors):>20}{spread(seconds):>22}{len(runs):>6}", flush=True)
 
 
 def main() -> None:

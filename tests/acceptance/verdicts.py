@@ -96,10 +96,7 @@ def main() -> None:
     ):
         synthesis = run(algorithm, found, epsilon, options.seed)
         verdict = relations(
-            synthesis.model,
-            synthesis.measurements,
-            found.domain.sizes,
-            synthesis.noise_share is not None,
+            synthesis.model, synthesis.measurements, found.domain.sizes, synthesis.noise_share is not None
         )
         truth = carried(found, synthesis, permuted)
         mistaken = (

@@ -122,11 +122,7 @@ def split(trial: Trial, directory: Path, small: bool = False) -> pd.DataFrame:
 
 
 def study(
-    trial: Trial,
-    directory: Path,
-    backend: str,
-    options: argparse.Namespace,
-    security: str = "semi-honest",
+    trial: Trial, directory: Path, backend: str, options: argparse.Namespace, security: str = "semi-honest"
 ) -> Path:
     """The study file of one backend."""
     workload = f"degree = {options.degree}" + (

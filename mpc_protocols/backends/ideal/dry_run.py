@@ -24,12 +24,7 @@ class IdealDryRun(RelayedOracle, DryRun):
     each step."""
 
     def __init__(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        parties: int,
-        dealers: int = 3,
-        watch: Watch = unwatched,
+        self, facts: StudyFacts, counts: LocalCounts, parties: int, dealers: int = 3, watch: Watch = unwatched
     ) -> None:
         """counts: marginals of the presumed table. dealers, watch: as for `IdealOracle`."""
         self._parties = parties

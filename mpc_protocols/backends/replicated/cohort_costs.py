@@ -78,11 +78,7 @@ class ReplicatedCohortsDryRun(CohortsDryRun):
         return self._answers.clients
 
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         self._leading.sum(question, clients, sigma2, cliques)

@@ -70,13 +70,7 @@ def count(
     if source.location.push_down:
         return _count_inside(counters, source, domain, max_rows, unit, allow_empty)
     scan = count_into(
-        counters,
-        source,
-        domain,
-        max_rows=max_rows,
-        unit=unit,
-        allow_empty=allow_empty,
-        block_rows=block_rows,
+        counters, source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty, block_rows=block_rows
     )
     return LocalTable(
         scan.rows,

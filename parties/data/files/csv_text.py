@@ -70,10 +70,7 @@ def _other_format(location: Location) -> str:
         start = file.read(4)
     if not start.strip():
         return f"{location.label} is empty; a table has at least a header line of column names."
-    return next(
-        (f"{location.label} {what}." for mark, what in _OTHERS if start.startswith(mark)),
-        "",
-    )
+    return next((f"{location.label} {what}." for mark, what in _OTHERS if start.startswith(mark)), "")
 
 
 def first_lines(location: Location, records: set[int], columns: int) -> dict[int, str]:

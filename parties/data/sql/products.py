@@ -185,14 +185,7 @@ PRODUCTS: Final = {
         hashed=_sha256_of_postgres,
     ),
     "duckdb": Product(
-        "DuckDB",
-        "postgresql",
-        "warehouse",
-        60_000,
-        _as_text,
-        nan=_equals_nan,
-        infinite=True,
-        hashed=_sha256,
+        "DuckDB", "postgresql", "warehouse", 60_000, _as_text, nan=_equals_nan, infinite=True, hashed=_sha256
     ),
     "sqlite": Product(
         "SQLite",

@@ -103,12 +103,7 @@ def _parquet_rows(source: Source) -> int:
 
 
 def _counted(
-    source: Source,
-    domain: Domain,
-    cliques: Sequence[Clique],
-    max_rows: int,
-    unit: Unit | None,
-    workers: int,
+    source: Source, domain: Domain, cliques: Sequence[Clique], max_rows: int, unit: Unit | None, workers: int
 ) -> LocalTable | None:
     """None: something does not fit, or a process has failed."""
     if unit is not None:

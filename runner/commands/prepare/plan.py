@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mpc_protocols.engine.latency import MAX_DELAY_US
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import printable
-from runner.commands import (
-    private_file_of_one,
-    private_files_of_all,
-)
+from runner.commands import private_file_of_one, private_files_of_all
 from runner.forecast import (
     NETWORKS,
     compare,

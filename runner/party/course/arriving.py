@@ -28,14 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import (
-        Clique,
-        Guard,
-        LocalCounts,
-        MarginalOracle,
-        Observe,
-        StudyFacts,
-    )
+    from mpc_protocols.functionality import Clique, Guard, LocalCounts, MarginalOracle, Observe, StudyFacts
     from mpc_protocols.public.history import History, Sharing
     from mpc_protocols.wire import Wire
     from runner.study import Study

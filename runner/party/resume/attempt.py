@@ -51,11 +51,7 @@ class Attempt:
     """This party's attempt at a run."""
 
     def __init__(
-        self,
-        options: PartyOptions,
-        study: Study,
-        name: str,
-        earlier: EarlierAttempt | None,
+        self, options: PartyOptions, study: Study, name: str, earlier: EarlierAttempt | None
     ) -> None:
         """earlier: what an interrupted run has left here, if it is to be gone on with."""
         self._options, self._study, self._name = options, study, name

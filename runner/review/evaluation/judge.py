@@ -242,8 +242,7 @@ def prediction_of(domain: Domain, label: str, synthetic: Table, known: Table, fr
     if domain[label].size == 2:
         values = values[:1]  # the other one has the same area
     yes_or_no = replace(
-        domain,
-        columns=tuple(Codes(2) if name == label else domain[name] for name in domain.names),
+        domain, columns=tuple(Codes(2) if name == label else domain[name] for name in domain.names)
     )
 
     def of(table: Table) -> float:

@@ -120,9 +120,7 @@ class PartyKeys(Options):
     """[[party]]."""
 
     name: str = required(
-        "text",
-        "files are named after it",
-        meaning="letters, digits, `-`, `_`, `.`; files are named after it",
+        "text", "files are named after it", meaning="letters, digits, `-`, `_`, `.`; files are named after it"
     )
     address: str = required(
         "text", "host:port, where the others reach it", shape='"host:port"', meaning='`"host:port"`'

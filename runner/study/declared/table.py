@@ -116,12 +116,7 @@ class Table:
     """One table of a file and the list of problems it shares with the file's other tables."""
 
     def __init__(
-        self,
-        raw: object,
-        file: str,
-        where: str,
-        known: Iterable[str] | type[Options],
-        problems: list[str],
+        self, raw: object, file: str, where: str, known: Iterable[str] | type[Options], problems: list[str]
     ) -> None:
         self.file, self.where, self.problems = file, where, problems
         self.raw: Mapping[str, Any] = {}

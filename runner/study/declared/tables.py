@@ -180,11 +180,7 @@ class Alignment(Options):
         meaning="add-remove only: of the noise on each announced size",
     )
     size_delta: Fraction = option(
-        Fraction(1, 10**9),
-        "decimal",
-        "of the noise on each announced size",
-        below=0.5,
-        meaning="the same",
+        Fraction(1, 10**9), "decimal", "of the noise on each announced size", below=0.5, meaning="the same"
     )
     pad_to: int | Mapping[str, int] | None = option(
         None,

@@ -131,11 +131,7 @@ def read_contributors(
                 f"lets contributors leave bundles, so [[party]] {party.name}, which does not compute, must be one of them: list "
                 "it in keys, or let it compute"
             )
-    keys = _keys(
-        table,
-        path.parent / given.keys,
-        [party.name for party in parties],
-    )
+    keys = _keys(table, path.parent / given.keys, [party.name for party in parties])
     receivers = _receivers(table, path.parent / given.receivers, computing)
     minimum = given.min
     closes = read_closes(table, schedule == ARRIVING, minimum, MAX_CONTRIBUTORS)

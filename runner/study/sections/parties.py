@@ -45,13 +45,7 @@ def read_parties(
         problems.append(f"{path}: party must be a list of tables: begin each with [[party]].")
         return ()
     tables = [
-        Table(
-            entry,
-            str(path),
-            f"[[party]] {entry.get('name', number)}",
-            PartyKeys,
-            problems,
-        )
+        Table(entry, str(path), f"[[party]] {entry.get('name', number)}", PartyKeys, problems)
         for number, entry in enumerate(raw, 1)
     ]
     flags = [table.flag("compute", False) if "compute" in table else None for table in tables]
@@ -163,8 +157,7 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
     if isinstance(given, dict) and "dask" in given:
         return DataLocation(
             cluster=_cluster(
-                Table(given, table.file, f"{table.where} data".strip(), DASK, table.problems),
-                path.parent,
+                Table(given, table.file, f"{table.where} data".strip(), DASK, table.problems), path.parent
             )
         )
     if isinstance(given, dict) and given and not given.keys() & DataKeys.options().keys():

@@ -39,10 +39,7 @@ a cap that is passed.
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "ledger",
-        help=HELP["ledger"],
-        allow_abbrev=False,
-        description="The custodian's privacy ledger.",
+        "ledger", help=HELP["ledger"], allow_abbrev=False, description="The custodian's privacy ledger."
     )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     show = command(

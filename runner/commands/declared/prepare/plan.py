@@ -34,11 +34,7 @@ EXAMPLES = """\
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(
-        commands,
-        "plan",
-        carried_out_by("plan", alone=True),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
+        commands, "plan", carried_out_by("plan", alone=True), description=DESCRIPTION, examples=EXAMPLES
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(

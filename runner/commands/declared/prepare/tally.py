@@ -26,13 +26,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "tally",
-        carried_out_by("tally"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "tally", carried_out_by("tally"), description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", help="the custodian, to check that the study has it")
     parser.add_argument(

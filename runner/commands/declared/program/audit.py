@@ -35,13 +35,7 @@ be carried out
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "audit",
-        carried_out_by("audit"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "audit", carried_out_by("audit"), description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("groups", metavar="GROUP", nargs="*", help="letters of groups (default: all)")
     parser.add_argument("--list", action="store_true", help="say what there is to check")
     parser.add_argument(
@@ -94,9 +88,4 @@ def add(commands: Commands) -> None:
         "--seed", metavar="TEXT", help="repeat an audit's choices (default: a fresh one, printed)"
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="the findings for machines")
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="write audit.json and audit.html here",
-    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write audit.json and audit.html here")

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     """Declare the command."""
     # without a prefix character options are arguments like any other, and left to the command's own parser
-    command = commands.add_parser(
-        "bench",
-        help=HELP["bench"],
-        add_help=False,
-        prefix_chars="\0",
-    )
+    command = commands.add_parser("bench", help=HELP["bench"], add_help=False, prefix_chars="\0")
     command.add_argument("rest", nargs="*")
     command.set_defaults(run=carried_out_by("bench"))

@@ -24,10 +24,6 @@ EXAMPLES = """\
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(
-        commands,
-        "completion",
-        carried_out_by("completion"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
+        commands, "completion", carried_out_by("completion"), description=DESCRIPTION, examples=EXAMPLES
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))

@@ -25,11 +25,7 @@ EXAMPLES = """\
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(
-        commands,
-        "conformance",
-        carried_out_by("conformance"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
+        commands, "conformance", carried_out_by("conformance"), description=DESCRIPTION, examples=EXAMPLES
     )
     parser.add_argument("kind", metavar="KIND", choices=KINDS, help=", ".join(KINDS))
     parser.add_argument("name", metavar="NAME", help="its word in the study file")

@@ -34,11 +34,7 @@ EXAMPLES = """\
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(
-        commands,
-        "contribute",
-        carried_out_by("contribute"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
+        commands, "contribute", carried_out_by("contribute"), description=DESCRIPTION, examples=EXAMPLES
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this contributor")

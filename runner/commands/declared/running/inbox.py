@@ -37,13 +37,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "inbox",
-        carried_out_by("inbox"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "inbox", carried_out_by("inbox"), description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this computing party")
     parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings")

@@ -38,13 +38,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "run",
-        carried_out_by("run"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "run", carried_out_by("run"), description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
         "-o",

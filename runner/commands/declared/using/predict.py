@@ -36,11 +36,7 @@ EXAMPLES = """\
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(
-        commands,
-        "predict",
-        carried_out_by("predict"),
-        description=DESCRIPTION,
-        examples=EXAMPLES,
+        commands, "predict", carried_out_by("predict"), description=DESCRIPTION, examples=EXAMPLES
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of the finished run")
     parser.add_argument("study", metavar="STUDY", type=Path, help="its study file")

@@ -230,10 +230,7 @@ def changed(subject: Subject) -> Finding:
         ways = Counter((frame.sender, frame.receiver) for frame in honest.frames)
 
         def run(
-            bend: Bend,
-            ends: dict[int, Any],
-            method: AlignmentMethod = method,
-            both: list[list[bytes]] = both,
+            bend: Bend, ends: dict[int, Any], method: AlignmentMethod = method, both: list[list[bytes]] = both
         ) -> str:
             found = run_alignment(method, both, subject.coins("changed"), bend, ends=ends)
             return "right table" if not _same_rows(found, both) else "another table, unnoticed"

@@ -187,9 +187,7 @@ def messages(subject: Subject) -> Finding:
         figures[backend.name], found = endings(RUNS[subject.profile], rng, ways, run)
         problems += [f'backend "{backend.name}": {problem}' for problem in found]
     finding = judged(
-        problems,
-        "One message changed in each run, and how it ended: " + tallied(figures) + ".",
-        figures,
+        problems, "One message changed in each run, and how it ended: " + tallied(figures) + ".", figures
     )
     return unless_stuck(finding, figures.values())
 

@@ -169,8 +169,7 @@ def _same_plan(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: Worl
                 f"the candidate {clique} must name columns in the domain's order and have at most their cells, not {cells}.",
             )
         expect(
-            not set(plan.oversized) & set(plan.candidates),
-            "what no model can hold must not be a candidate.",
+            not set(plan.oversized) & set(plan.candidates), "what no model can hold must not be a candidate."
         )
 
 

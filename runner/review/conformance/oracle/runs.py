@@ -134,14 +134,7 @@ def data_of(rows: Sequence[int], parties: Parties, sizes: Mapping[str, int] = SI
 
 
 def facts_of(backend: Backend, parties: Parties, sizes: Mapping[str, int] = SIZES) -> StudyFacts:
-    return StudyFacts(
-        sizes,
-        "add-remove",
-        1,
-        100_000,
-        bytes(range(32)),
-        backend.leader(parties.computing),
-    )
+    return StudyFacts(sizes, "add-remove", 1, 100_000, bytes(range(32)), backend.leader(parties.computing))
 
 
 def together(data: Sequence[Data]) -> LocalCounts:

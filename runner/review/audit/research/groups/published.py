@@ -72,12 +72,7 @@ def carried_out(rows: Codes, encoder: str, backend: DistributedBackend | None = 
     )
     config = VertiMrfConfig(encoder=encoder, max_columns=2)
     plan = ALGORITHM.plan(
-        domain,
-        Workload(domain, (names[:2],)),
-        config,
-        epsilon=EPSILON,
-        delta=DELTA,
-        adjacency="replace",
+        domain, Workload(domain, (names[:2],)), config, epsilon=EPSILON, delta=DELTA, adjacency="replace"
     ).knowing({name: str(owner) for name, owner in split.columns.items()})
     facts = StudyFacts(domain.sizes, "replace", 1, 1 << 20, SESSION)
     reporting = ALGORITHM.reporting(config)

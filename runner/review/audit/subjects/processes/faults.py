@@ -117,10 +117,7 @@ def cases(profile: Profile, names: Sequence[str]) -> list[Case]:
         return [Case(*each) for each in product(FAULTS, MOMENTS, names)]
     if profile == Profile.QUICK:
         by_key = {moment.key: moment for moment in MOMENTS}
-        return [
-            Case(FAULTS[0], by_key["recorded"], names[0]),
-            Case(FAULTS[4], by_key["measured"], names[1]),
-        ]
+        return [Case(FAULTS[0], by_key["recorded"], names[0]), Case(FAULTS[4], by_key["measured"], names[1])]
     return [
         Case(FAULTS[number % len(FAULTS)], moment, names[number % len(names)])
         for number, moment in enumerate(MOMENTS)
