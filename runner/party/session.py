@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.process.later import Later
-from parties.certificates import fingerprint
-from parties.session import Peer, SessionConfig
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
 from runner.version import PROTOCOL
 
 if TYPE_CHECKING:
+    from parties import certificates, session
+    from parties.session import SessionConfig
     from parties.session.transport.way_in import WayIn
     from runner.forecast import predict, result
-else:
+else:  # `check` of a study without --party needs no TLS
+    certificates = Later("parties.certificates")
     predict = Later("runner.forecast.predict")
     result = Later("runner.forecast.result")
+    session = Later("parties.session")
 
 
 MAX_DEADLINE_S = 1e6
@@ -37,7 +39,7 @@ def ca_fingerprint(certs: CertificateFiles | None) -> str:
     if certs is None or certs.ca is None:
         return ""
     try:
-        return fingerprint(certs.ca)
+        return certificates.fingerprint(certs.ca)
     except PeerIdentity:  # who cannot read its CA meets nobody, and the session says why
         return ""
 
@@ -54,10 +56,10 @@ def session_config(
 ) -> SessionConfig:
     """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises
     `StudyInvalid`."""
-    return SessionConfig(
+    return session.SessionConfig(
         me=party,
         parties=tuple(
-            Peer(
+            session.Peer(
                 each.name, each.host, each.port, "compute" if each.compute else "contribute", each.fingerprint
             )
             for each in study.parties
