@@ -12,6 +12,7 @@ import pickle
 import re
 import resource
 import tempfile
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -52,8 +53,8 @@ _WORDS = (
 """What may stand where JSON has a number."""
 _EXTREMES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 MEMORY = 256 << 20
-"""Bytes by which the process may grow: far above any valid input here, far below what a length field can
-name."""
+"""Bytes that reading may take, of Python and NumPy at once, or of the process beyond its peak before: far
+above any valid input here, far below what a length field can name."""
 NASTY: Sequence[bytes] = (
     b"",
     b"\x00" * 64,
@@ -110,14 +111,35 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+class _Traced:
+    """The bytes that Python and NumPy held at most in here, beyond what they held before.
+
+    The process's own peak says nothing where it was higher once: memory that was given back is taken again.
+    """
+
+    peak = 0
+
+    def __enter__(self) -> None:
+        self._began = not tracemalloc.is_tracing()
+        if self._began:
+            tracemalloc.start()
+        tracemalloc.reset_peak()
+        self._before, _ = tracemalloc.get_traced_memory()
+
+    def __exit__(self, *_: object) -> None:
+        self.peak = tracemalloc.get_traced_memory()[1] - self._before
+        if self._began:
+            tracemalloc.stop()
+
+
 def decoders(subject: Subject) -> Finding:
     """Give every reader bytes near valid ones, nasty ones, and pickles."""
     problems: list[str] = []
     outcomes: Counter[str] = Counter()
     part, read = subject.part, 0
     rng = subject.generator("hostile" if part.number == 1 else f"hostile {part.number}")
-    before = _peak()
-    with tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
+    before, traced = _peak(), _Traced()
+    with traced, tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
         folder = Path(name)
         marker = folder / "ran"
         pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
@@ -138,9 +160,9 @@ def decoders(subject: Subject) -> Finding:
                     subject.tell("F.decoders", read, sum(due.values()), reader.name)
         if marker.exists():
             problems.append("A pickle was loaded: bytes of a peer ran as code.")
-    grown = _peak() - before
+    grown = max(traced.peak, _peak() - before)
     if grown > MEMORY:
-        problems.append(f"The process grew by {grown >> 20} MiB while it read hostile bytes.")
+        problems.append(f"Reading hostile bytes took {grown >> 20} MiB of memory.")
     return judged(
         problems,
         f"{outcomes.total()} inputs of {len(due)} readers: {outcomes['refused']} refused with a sentence, "

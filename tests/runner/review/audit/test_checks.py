@@ -90,6 +90,14 @@ def test_a_broken_build_is_found(audited: Subject, mutation: Mutation) -> None:
         assert finding.verdict is Verdict.FAIL, f"{name}: {finding.evidence}"
 
 
+def test_memory_that_a_process_had_before_does_not_hide_what_it_takes(audited: Subject) -> None:
+    """A peak of the whole process that lies far above what a bomb comes to."""
+    _ = np.ones(1 << 27).sum()
+    with mutations.named("M45").apply():
+        finding = found(audited, "F.decoders")
+    assert finding.verdict is Verdict.FAIL and "MiB of memory" in finding.evidence
+
+
 def test_every_check_has_a_mutation_or_a_test() -> None:
     named = {name for mutation in mutations.MUTATIONS for name in mutation.expected}
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
