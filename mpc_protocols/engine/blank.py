@@ -34,6 +34,7 @@ Shape = tuple[int, ...]
 _ARRAYS, _NUMBERS = (np.ndarray, np.generic), (bool, int, float)
 _BASIC = (slice, int, EllipsisType, np.integer, type(None))
 """Whose result is a view, as indices. Tuples: a union of types is made anew where it is written, which takes longer."""
+_WHOLE = slice(None)
 _OF_ITS_OWN_KIND = {
     np.bitwise_xor,
     np.bitwise_and,
@@ -104,6 +105,8 @@ class Blank(np.ndarray[Any, Any]):
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int and self.ndim > 1:
             return _row(self.shape, self.dtype, index)
+        if type(index) is slice and index == _WHOLE:
+            return self
         if _is_basic(index):
             view = super().__getitem__(index)
             return _of_shape(view.shape, view.dtype) if isinstance(view, Blank) else view

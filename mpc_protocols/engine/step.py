@@ -158,7 +158,7 @@ class ComputingParty(Generic[B, N]):
         """The contenders' keys with noise, a row for each pick of several."""
         plan = begun.plan
         scores, noise = self.noise.of_keys(begun, sums.compute)
-        weights, biases = zip(*((plan.weights[q], plan.biases[q]) for q in plan.contenders), strict=True)
+        weights, biases = ([of[q] for q in plan.contenders] for of in (plan.weights, plan.biases))
         keys = self.engine.keys(scores, weights, biases, ring_of(plan))
         self.signs += sums.signs
         return keys + (noise if plan.picks == 1 else noise.reshape(plan.picks, len(plan.contenders)))

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
-from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +32,14 @@ def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[i
     One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
     Raises `ValueError` for answers that are not finite (a positive infinity is clipped).
     """
-    cells, ends = _clipped(answers, row_bound)
-    totals, filled = np.zeros(len(answers)), [q for q, answer in enumerate(answers) if len(answer)]
-    if filled:
-        totals[filled] = np.add.reduceat(cells, [ends[q] for q in filled])
+    cells, lengths = _clipped(answers, row_bound)
+    totals, filled = np.zeros(len(answers)), lengths > 0
+    if filled.any():
+        totals[filled] = np.add.reduceat(cells, (np.cumsum(lengths) - lengths)[filled])
     if not np.isfinite(totals).all():
         raise ValueError("The model's answers hold a value that is not finite.")
-    return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals.tolist()]
+    bounds: list[int] = (np.floor(totals * (1.0 + 2.0**-28)).astype(np.int64) + 2).tolist()
+    return bounds
 
 
 def systematic(
@@ -50,13 +49,20 @@ def systematic(
 
     The arrays are parts of one. A zero answer gives a zero.
     """
-    cells, ends = _clipped(answers, row_bound)
-    places = [slice(*both) for both in pairwise(ends)]
-    lengths = np.diff(ends)
+    ends = np.cumsum([len(answer) for answer in answers])
+    return np.split(systematic_together(answers, row_bound, theta), ends[:-1]) if answers else []
+
+
+def systematic_together(
+    answers: Sequence[NDArray[np.float64]], row_bound: int, theta: float
+) -> NDArray[np.int64]:
+    """`systematic`, one array after the other: a selection has thousands."""
+    cells, lengths = _clipped(answers, row_bound)
+    starts = np.cumsum(lengths) - lengths
     for length in np.unique(
         lengths
     ).tolist():  # each array by itself, in its order; those of one length at once
-        of_length = np.array(ends[:-1])[lengths == length]
+        of_length = starts[lengths == length]
         where = slice(of_length[0], of_length[0] + length)
         if len(of_length) > 1:
             where = of_length[:, None] + np.arange(length)
@@ -65,18 +71,20 @@ def systematic(
     np.floor(cells, out=cells)
     rounded = np.empty(len(cells), np.int64)
     np.subtract(cells[1:], cells[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
-    starts = [place.start for place in places if place.start < place.stop]
+    starts = starts[lengths > 0]
     rounded[starts] = cells[starts]
     # differences of floating-point sums may pass a bound that the answers themselves keep
     np.minimum(rounded, row_bound, out=rounded)
-    return [rounded[place] for place in places]
+    return rounded
 
 
-def _clipped(answers: Sequence[NDArray[np.float64]], row_bound: int) -> tuple[NDArray[np.float64], list[int]]:
-    """The answers clipped to [0, row_bound], one after the other, and where each ends."""
+def _clipped(
+    answers: Sequence[NDArray[np.float64]], row_bound: int
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The answers clipped to [0, row_bound], one after the other, and how many cells each has."""
     cells = np.concatenate([np.empty(0), *answers], dtype=np.float64)
     np.clip(cells, 0.0, float(row_bound), out=cells)
-    return cells, list(accumulate(map(len, answers), initial=0))
+    return cells, np.fromiter(map(len, answers), np.intp, len(answers))
 
 
 def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:

@@ -114,17 +114,17 @@ class SelectionPlan:
         their differences.
         """
         spread = max(self.highest[q] for q in self.contenders) - min(self.lowest[q] for q in self.contenders)
+        if spread >= 1 << self.ring_bits - 1:
+            return tuple((q,) for q in self.contenders)
         found: list[list[int]] = []
+        leaving: frozenset[int] = frozenset()  # with a member of the last family, itself among them
         for q in self.contenders:
-            family = found[-1] if found else []
-            if (
-                0 < len(family) < MAX_FAMILY
-                and spread < 1 << self.ring_bits - 1
-                and self.conflicts[q] | {q} == self.conflicts[family[0]] | {family[0]}
-            ):
-                family.append(q)
+            with_it = self.conflicts[q] | {q}
+            if with_it == leaving and len(found[-1]) < MAX_FAMILY:
+                found[-1].append(q)
             else:
                 found.append([q])
+                leaving = with_it
         return tuple(map(tuple, found))
 
     def families_of(self, candidates: Sequence[int]) -> tuple[int, ...]:
@@ -298,11 +298,11 @@ def _both_ways(n: int, conflicts: Sequence[Sequence[int]]) -> tuple[frozenset[in
     """Of each candidate, all that it is in conflict with."""
     if not conflicts:
         return (frozenset(),) * n
-    earlier: dict[int, list[int]] = {}
+    both = list(map(list, conflicts))
     for q, later in enumerate(conflicts):
         for p in later:
-            earlier.setdefault(p, []).append(q)
-    return tuple(frozenset((*later, *earlier.get(q, ()))) for q, later in enumerate(conflicts))
+            both[p].append(q)
+    return tuple(map(frozenset, both))
 
 
 def _heaviest(weights: Sequence[Fraction]) -> Fraction:

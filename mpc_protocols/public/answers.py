@@ -111,6 +111,12 @@ class DealerLayout:
         self._pieces = [
             (number, None if part == slice(None) else part) for owned in self.slices for number, part in owned
         ]
+        starts = [0, *accumulate(cells.cells for cells in self.ranges)]
+        self._flat_pieces = [
+            slice(starts[number] + (part.start or 0), starts[number + 1], part.step)
+            for owned in self.slices
+            for number, part in owned
+        ]
         self._targets: list[list[tuple[slice, slice]]] = [[] for _ in self.ranges]
         stop = 0
         for owned, lengths in zip(self.slices, sizes, strict=True):
@@ -123,6 +129,10 @@ class DealerLayout:
         of = list(values)
         parts = [of[number] if part is None else of[number][part] for number, part in self._pieces]
         return np.concatenate(parts or [_NO_CELLS], dtype=np.uint32, casting="unsafe")
+
+    def dealt(self, flat: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """As `by_dealer`, of the ranges' cells one range after the other."""
+        return np.concatenate([_NO_CELLS, *(flat[piece] for piece in self._flat_pieces)])
 
     def by_range(self, by_dealer: NDArray[Any]) -> list[NDArray[Any]]:
         """Inverse of `by_dealer`, of any dtype: the cells of each range."""
@@ -190,7 +200,12 @@ class Answers:
     @classmethod
     def of(cls, layout: DealerLayout, values: Iterable[Cells]) -> Answers:
         """At the party that knows them: integers in [0, 2^32) for each range."""
-        cells = layout.by_dealer(values)
+        return cls.together(layout, np.concatenate([_NO_CELLS, *values], dtype=np.uint32, casting="unsafe"))
+
+    @classmethod
+    def together(cls, layout: DealerLayout, flat: NDArray[np.uint32]) -> Answers:
+        """As `of`, one range's after the other."""
+        cells = layout.dealt(flat)
         return cls(layout, cells, cells != 0)
 
     @cached_property

@@ -33,15 +33,17 @@ def sum_bounds(handles: Sequence[Handle], answers: Sequence[Real], row_bound: in
 
     Raises `ValueError` for answers that are not finite.
     """
+    if all(len(answer) <= MAX_RANGE for answer in answers):
+        return [bound for run in _runs(answers) for bound in rounding.sum_bounds(answers[run], row_bound)]
     bounds = [0] * len(handles)
-    ranges = (
+    ranges = [
         (q, cells)
         for q, (handle, answer) in enumerate(zip(handles, answers, strict=True))
         for cells in cell_ranges(handle, len(answer))
-    )
-    for block in _blocks(answers, ranges):
-        of_ranges = rounding.sum_bounds([part for _, part in block], row_bound)
-        for (q, _), bound in zip(block, of_ranges, strict=True):
+    ]
+    parts = _parts(answers, ranges)
+    for run in _runs(parts):
+        for (q, _), bound in zip(ranges[run], rounding.sum_bounds(parts[run], row_bound), strict=True):
             bounds[q] += bound
     return bounds
 
@@ -71,11 +73,13 @@ class RoundedAnswers:
         return tuple(answers.digest() for answers in self)
 
     def _of(self, layout: DealerLayout) -> Answers:
-        return Answers.of(layout, self._rounded(layout))
-
-    def _rounded(self, layout: DealerLayout) -> Iterator[NDArray[np.int64]]:
-        for block in _blocks(self._answers, zip(layout.owners, layout.ranges, strict=True)):
-            yield from rounding.systematic([part for _, part in block], self._row_bound, self._theta)
+        parts = _parts(self._answers, zip(layout.owners, layout.ranges, strict=True))
+        rounded, filled = np.empty(layout.size, np.uint32), 0
+        for run in _runs(parts):
+            integers = rounding.systematic_together(parts[run], self._row_bound, self._theta)
+            rounded[filled : filled + len(integers)] = integers
+            filled += len(integers)
+        return Answers.together(layout, rounded)
 
 
 @dataclass(frozen=True)
@@ -134,19 +138,19 @@ class AnswerChecker:
             )
 
 
-def _blocks(
-    answers: Sequence[Real], ranges: Iterable[tuple[int, CellRange]]
-) -> Iterator[list[tuple[int, Real]]]:
-    """Consecutive ranges of candidates, together hardly more cells than two of the largest: what is copied at
-    a time."""
-    block: list[tuple[int, Real]] = []
-    filled = 0
-    for q, (_, start, stop) in ranges:
-        answer = answers[q]
-        block.append((q, answer if stop - start == len(answer) else answer[start:stop]))
-        filled += stop - start
-        if filled >= MAX_RANGE:
-            yield block
-            block, filled = [], 0
-    if block:
-        yield block
+def _parts(answers: Sequence[Real], ranges: Iterable[tuple[int, CellRange]]) -> list[Real]:
+    """The answers of ranges of candidates, in order."""
+    return [
+        answer if stop - start == len(answer := answers[q]) else answer[start:stop]
+        for q, (_, start, stop) in ranges
+    ]
+
+
+def _runs(parts: Sequence[Real]) -> Iterator[slice]:
+    """Places of consecutive parts, together hardly more cells than two of the largest: what is copied at a time."""
+    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+    start, filled = 0, 0
+    while start < len(parts):
+        stop = min(int(np.searchsorted(ends, filled + MAX_RANGE)) + 1, len(parts))
+        yield slice(start, stop)
+        start, filled = stop, int(ends[stop - 1])

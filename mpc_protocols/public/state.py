@@ -26,7 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, overload
+
+import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
@@ -60,7 +63,6 @@ from mpc_protocols.public.steps import (
 from mpc_protocols.public.transcript import Transcript, canonical
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -454,12 +456,15 @@ def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, 
     < q in each pair."""
     if not conflicts:
         return ()
-    later: dict[int, set[int]] = {}
-    for p, q in conflicts:
-        if not 0 <= p < q < n:
-            raise ValueError(f"A conflict is a pair of positions in ascending order, not ({p}, {q}).")
-        later.setdefault(p, set()).add(q)
-    return tuple(tuple(sorted(later[p])) if p in later else () for p in range(n))
+    pairs = np.array(conflicts, np.int64)
+    p, q = pairs.T
+    if not bool(((p >= 0) & (p < q) & (q < n)).all()):
+        wrong = next((p, q) for p, q in conflicts if not 0 <= p < q < n)
+        raise ValueError(f"A conflict is a pair of positions in ascending order, not {wrong}.")
+    p, q = np.divmod(np.unique(p * n + q), n)
+    ends = np.searchsorted(p, np.arange(1, n)).tolist()
+    later = q.tolist()
+    return tuple(tuple(later[start:stop]) for start, stop in pairwise((0, *ends, len(later))))
 
 
 def _plan_integers(plan: SelectionPlan) -> list[object]:

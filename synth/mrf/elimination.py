@@ -314,9 +314,9 @@ class Marginals:
             together = max(1, MAX_TOGETHER // (rows * columns))
             for start in range(0, len(places) if rows * columns <= MAX_TABLE_CELLS else 0, together):
                 some = places[start : start + together]
-                left = np.stack([self._column(cliques[place][0]) for place in some])
-                right = np.stack([self._column(cliques[place][1]) for place in some]) / self._total
-                products = left[:, :, None] * right[:, None, :]
+                left = np.concatenate([self._column(cliques[place][0]) for place in some])
+                right = np.concatenate([self._column(cliques[place][1]) for place in some]) / self._total
+                products = left.reshape(-1, rows, 1) * right.reshape(-1, 1, columns)
                 results |= zip(some, products.reshape(len(some), -1), strict=True)
         return results
 

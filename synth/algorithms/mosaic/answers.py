@@ -29,31 +29,40 @@ class Resolutions:
         self._grid = grid
         self._levels: Mapping[str, Level] = grid.levels
         self._sums: dict[tuple[str, str], NDArray[np.float64]] = {}
+        self._finer: dict[tuple[Clique, Clique], Clique] = {}
+        self._axes: dict[tuple[Clique, Clique], tuple[tuple[int, int], ...]] = {}
 
     def finest(self, candidates: Iterable[Candidate]) -> dict[Clique, Clique]:
         """Of each set of columns, the coarsest clique that all its candidates are sums of."""
-        sizes = self._grid.sizes
         found: dict[Clique, Clique] = {}
         for candidate in candidates:
-            known = found.get(candidate.columns, candidate.clique)
-            found[candidate.columns] = tuple(
-                a if sizes[a] >= sizes[b] else b for a, b in zip(known, candidate.clique, strict=True)
-            )
+            known = found.get(candidate.columns)
+            found[candidate.columns] = self._finest(known, candidate.clique) if known else candidate.clique
         return found
+
+    def _finest(self, one: Clique, other: Clique) -> Clique:
+        """The coarsest clique that two of the same columns are sums of; kept, as candidates are asked again and again."""
+        known = self._finer.get((one, other))
+        if known is None:
+            sizes = self._grid.sizes
+            known = self._finer[one, other] = tuple(
+                a if sizes[a] >= sizes[b] else b for a, b in zip(one, other, strict=True)
+            )
+        return known
 
     def coarsened(
         self, asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]]
     ) -> list[NDArray[np.float64]]:
         """Of each (values, source, target), the marginal of `target` from that of `source`, flat both; of all
         alike at once."""
-        sizes, found = self._grid.sizes, [values for values, _, _ in asked]
+        found = [values for values, _, _ in asked]
         alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
         for place, (_, source, target) in enumerate(asked):
             if source != target:
-                shape = tuple(
-                    (sizes[a], sizes[b] if a != b else 0) for a, b in zip(source, target, strict=True)
-                )
-                alike.setdefault(shape, []).append(place)
+                axes = self._axes.get((source, target))
+                if axes is None:
+                    axes = self._axes[source, target] = self._axes_between(source, target)
+                alike.setdefault(axes, []).append(place)
         for axes, places in alike.items():
             together = max(1, MAX_TOGETHER // prod(fine for fine, _ in axes))
             for start in range(0, len(places), together):
@@ -62,17 +71,23 @@ class Resolutions:
                     found[place] = values
         return found
 
+    def _axes_between(self, source: Clique, target: Clique) -> tuple[tuple[int, int], ...]:
+        """Of each axis: values of the source, bins of the target (0: the same)."""
+        sizes = self._grid.sizes
+        return tuple((sizes[a], sizes[b] if a != b else 0) for a, b in zip(source, target, strict=True))
+
     def _summed(
         self, axes: Sequence[tuple[int, int]], asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]]
     ) -> NDArray[np.float64]:
-        """As `coarsened`, a row each, of cliques of one shape. axes: values of the source, bins of the target
-        (0: the same)."""
-        values, shape = np.stack([of for of, _, _ in asked]), [fine for fine, _ in axes]
+        """As `coarsened`, a row each, of cliques of one shape. axes: as `_axes_between`."""
+        values, shape = np.concatenate([of for of, _, _ in asked]), [fine for fine, _ in axes]
         for axis, (_, coarse) in enumerate(axes):
             if coarse:
-                sums = np.stack([self._matrix(source[axis], target[axis]) for _, source, target in asked])
+                sums = np.concatenate(
+                    [self._matrix(source[axis], target[axis]) for _, source, target in asked]
+                )
                 rows = values.reshape(len(asked), prod(shape[:axis]), shape[axis], -1)
-                values = np.matmul(sums[:, None], rows)
+                values = np.matmul(sums.reshape(len(asked), 1, coarse, shape[axis]), rows)
                 shape[axis] = coarse
         return values.reshape(len(asked), -1)
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level
@@ -73,21 +74,29 @@ class Grid:
     def within(self, columns: Clique, cells: int) -> Clique | None:
         """The clique at the finest resolution of at most so many cells; None if even the coarsest has more."""
         steps = [self.steps[name] for name in columns]
-        at = [0] * len(columns)
-        product = math.prod(of[0][1] for of in steps)
-        if product > cells:
-            return None
-        while True:
-            finer = [
-                (of[place][1], axis)
-                for axis, (of, place) in enumerate(zip(steps, at, strict=True))
-                if place + 1 < len(of) and product // of[place][1] * of[place + 1][1] <= cells
-            ]
-            if not finer:
-                return tuple(of[place][0] for of, place in zip(steps, at, strict=True))
-            size, axis = min(finer)
-            at[axis] += 1
-            product = product // size * steps[axis][at[axis]][1]
+        at = _finest_within(tuple(tuple(size for _, size in of) for of in steps), cells)
+        return None if at is None else tuple(of[place][0] for of, place in zip(steps, at, strict=True))
+
+
+@lru_cache(1 << 12)
+def _finest_within(steps: tuple[tuple[int, ...], ...], cells: int) -> tuple[int, ...] | None:
+    """The place of each column's resolution, by the sizes of all its resolutions: of thousands of sets of columns
+    most are alike."""
+    at = [0] * len(steps)
+    product = math.prod(of[0] for of in steps)
+    if product > cells:
+        return None
+    while True:
+        finer = [
+            (of[place], axis)
+            for axis, (of, place) in enumerate(zip(steps, at, strict=True))
+            if place + 1 < len(of) and product // of[place] * of[place + 1] <= cells
+        ]
+        if not finer:
+            return tuple(at)
+        size, axis = min(finer)
+        at[axis] += 1
+        product = product // size * steps[axis][at[axis]]
 
 
 def candidates(

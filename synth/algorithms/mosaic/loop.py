@@ -336,8 +336,7 @@ class MosaicRun(Heir):
 
     def column_share(self, clique: tuple[str, ...]) -> Fraction:
         """Of what the columns get, the share of this one."""
-        costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
-        return costs[clique] / sum(costs.values())
+        return self.plan.column_shares[clique]
 
     def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
@@ -356,7 +355,9 @@ class MosaicRun(Heir):
         """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch, or had
         reached."""
         most = 2 * Fraction(self.total)
-        payable = [p for p in priced if p.rho <= left and p.penalty <= most]
+        of_price = {id(p.penalty): p for p in priced}  # few: see `_priced`
+        can = {price: p.rho <= left and p.penalty <= most for price, p in of_price.items()}
+        payable = [p for p in priced if can[id(p.penalty)]]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
         beside = self.plan.config.max_model_mb - self.inherited_mb
         self._limit_mb = max(self._limit_mb, self.inherited_mb + beside * (1.0 if last else float(used)))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Unpack
 
 from mpc_protocols.errors import StudyInvalid
@@ -76,6 +77,13 @@ class MosaicPlan(Plan):
         """Picks at a time, of an adaptive run."""
         columns = len(self.domain)
         return BATCH if columns >= WIDE else max(MIN_BATCH, columns // 3)
+
+    @cached_property
+    def column_shares(self) -> Mapping[Clique, Fraction]:
+        """Of what the columns get, the share of each."""
+        costs = {clique: self.charges.measuring(sigma2) for clique, sigma2 in self.column_sigma2.items()}
+        whole = sum(costs.values())
+        return {clique: cost / whole for clique, cost in costs.items()}
 
     @property
     def batches(self) -> tuple[int, int]:
