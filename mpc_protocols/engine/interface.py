@@ -170,6 +170,10 @@ class Engine(Protocol[B, N]):
         """Whether products are proved: noise of later steps is then made while the leader computes by itself,
         and `settle`d."""
 
+    @property
+    def picks_in_groups(self) -> bool:
+        """Whether several picks of many candidates compare these in groups, and not all pairs."""
+
     def settle(self) -> None:
         """Prove what `beside` has computed so far, if anything is proved."""
 

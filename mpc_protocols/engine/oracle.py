@@ -118,7 +118,7 @@ class LeadingOracle(MarginalOracle):
         begun, rounded = self._next().begin_select(
             handles, answers, weights, penalties, epsilon, picks, conflicts, *expected
         )
-        check_size(begun.plan)
+        check_size(begun.plan, self._party.engine.picks_in_groups)
         self._announce(begun.step)
         return self._party.select(begun, rounded)
 
@@ -206,7 +206,7 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
             step = party.state.promised or parse(party.wire.receive_up_to(party.facts.leader, MAX_BYTES))
             begun = party.state.begin(step)
             if isinstance(begun, BegunSelect):
-                check_size(begun.plan)
+                check_size(begun.plan, party.engine.picks_in_groups)
             opened += party.run(begun)
         except StudyInvalid as error:
             # the leader refuses such a step before it tells anybody, so the study is not the reason

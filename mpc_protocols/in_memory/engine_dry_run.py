@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.latency import agree_on_delay
@@ -230,6 +231,7 @@ class EngineDryRun(TalliedDryRun):
         self._count_all()
 
     def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
+        check_size(begun.plan, self._engines[self._leader].engine.picks_in_groups)
         shown = self._parts.shown(self._engines[self._leader].engine.gates, begun.plan, picked)
         self._shown = {party: list(shown) for party in self._engines}
         self._announce(begun.step.to_bytes(), b"")

@@ -67,6 +67,7 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
+    picks_in_groups = True
     exchange = _Exchange
 
     def __init__(

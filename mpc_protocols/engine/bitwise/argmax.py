@@ -43,14 +43,15 @@ _LOSSES = 1 << 17  # losses tested at a time
 NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
 
 
-def check_size(plan: SelectionPlan) -> None:
-    """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
+def check_size(plan: SelectionPlan, in_groups: bool = False) -> None:
+    """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes. in_groups:
+    whether the backend compares many candidates of several picks in groups, too, and not all pairs."""
     kept = len(plan.contenders)
-    if kept > most_candidates(plan.picks):
-        draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
+    if kept > (MAX_DRAWS // plan.picks if in_groups else most_candidates(plan.picks)):
+        pairs = 0 if in_groups or plan.picks == 1 else plan.picks * kept * (kept - 1) // 2
         raise StudyInvalid(
-            f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "
-            f"at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."
+            f"A selection of {plan.picks} of {kept} candidates takes {pairs} comparisons and {plan.picks * kept} draws of "
+            f"noise, at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."
         )
 
 

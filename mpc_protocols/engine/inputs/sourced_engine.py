@@ -29,7 +29,7 @@ class SourcedEngine(ABC, Generic[S, R]):
     gates: Any
     """The backend's (`engine.interface.Gates`), over a link (`engine.link.LinkedGates`)."""
     beside: Any
-    proves = False
+    proves = picks_in_groups = False
     exchange: ClassVar[type[AnswerExchange]] = AnswerExchange
     """How the model's answers travel."""
     _leader: int

@@ -3,7 +3,10 @@
 Cost. A block of codes is raveled to one cell number per row and added to a table of counters, about 4 ns per
 row and table. So there should be few tables: a clique inside another is a sum of the other's cells, and
 cliques that together have at most 2^17 cells are counted as one table of their union (64 random three-way
-cliques of Adult: 37 tables, half the time). Memory: the tables, 8 bytes per cell, whatever the rows. Of a
+cliques of Adult: 37 tables, half the time). Where all tables would have more than 2^25 cells, the unions are
+smaller: all pairs of 200 columns of 10 values are in 4,852 unions of up to five columns, 3.9 GB, from which each
+pair is a sum of 100,000 cells, or in 9,901 of up to three columns, 79 MB, each pair a sum of 1,000.
+Memory: the tables, 8 bytes per cell, whatever the rows. Of a
 table of a few thousand rows the codes are kept instead, and each clique is counted by itself: the unions'
 cells, most of them empty, would cost more than the rows (Adult dealt among 1,000: 40 of 140 ms a
 contributor). That takes the longer the more rows there are: whoever is asked by others first makes the unions
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _MAX_KEPT_ROWS = 1 << 12
 """Up to so many rows are kept as codes, at 8 bytes each."""
 _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level cache and cost what they save
+_ALL_CELLS = 1 << 25
+"""Of all tables; where they would have more, unions have fewer cells."""
 
 
 class Counters:
@@ -46,12 +51,24 @@ class Counters:
 
     @cached_property
     def _tables(self) -> dict[Clique, NDArray[np.int64]]:
-        return {union: np.zeros(self._cells(union), np.int64) for union in self._unions(self._cliques)}
+        return {union: np.zeros(self._cells(union), np.int64) for union in self._small_unions()}
+
+    def _small_unions(self) -> list[Clique]:
+        """Of at most `_UNION_CELLS` cells each, where cliques are joined; fewer, down to none that are joined,
+        where all together would have more than `_ALL_CELLS`."""
+        most = _UNION_CELLS
+        while (unions := self._unions(self._cliques, most, _ALL_CELLS)) is None:
+            most >>= 3
+        return unions
 
     @cached_property
-    def _masks(self) -> list[tuple[int, Clique]]:
-        """Of the tables, the smallest first."""
-        return [(self._mask(union), union) for union in sorted(self._tables, key=self._cells)]
+    def _holders(self) -> dict[str, list[tuple[int, Clique]]]:
+        """Of each column, the tables that have it, the smallest first."""
+        found: dict[str, list[tuple[int, Clique]]] = {name: [] for name in self._sizes}
+        for union in sorted(self._tables, key=self._cells):
+            for name in union:
+                found[name].append((self._mask(union), union))
+        return found
 
     @cached_property
     def _counted(self) -> frozenset[int]:
@@ -65,34 +82,61 @@ class Counters:
         """A set of columns as bits, of which thousands are compared with hundreds."""
         return sum(self._bit[name] for name in names)
 
-    def _unions(self, cliques: Iterable[Clique]) -> list[Clique]:
+    def _unions(self, cliques: Iterable[Clique], most: int, of_all: int) -> list[Clique] | None:
         """Sets of columns, in domain order, that hold every clique: greedily, large first, each where it adds
-        the least."""
+        the least, the earliest of equals.
+
+        most: cells of a union that is joined; 0: none is. of_all: cells of all unions; None where there would
+        be more, unless none is joined.
+        """
         masks: list[int] = []
         cells: list[int] = []
+        having: dict[str, list[int]] = {name: [] for name in self._sizes}  # the unions with each column
+        least_growth, filled = min(self._sizes.values()), 0
+        joinable: dict[int, None] = {}  # unions that have room for a column more
         for clique in sorted(
             {frozenset(clique) for clique in cliques}, key=lambda names: (-self._cells(names), sorted(names))
         ):
-            own, lacking, least, place = self._mask(clique), dict[int, int](), 0, -1
-            for i, union in enumerate(masks):
-                missing = own & ~union
-                if not missing:
-                    place = -1
-                    break
-                growth = lacking.get(missing)
-                if growth is None:
-                    growth = self._cells([name for name in clique if self._bit[name] & missing])
-                    lacking[missing] = growth
-                if (place < 0 or growth < least) and cells[i] * growth <= _UNION_CELLS:
-                    least, place = growth, i
-            else:
-                if place < 0:
-                    masks.append(own)
-                    cells.append(self._cells(clique))
-            if place >= 0:
-                masks[place] |= own
-                cells[place] *= least
+            own = self._mask(clique)
+            if any(not own & ~masks[place] for name in clique for place in having[name]):
+                continue
+            # A union with none of its columns is enlarged more than any other.
+            near = {place for name in clique if self._sizes[name] > 1 for place in having[name]}
+            place = self._least(clique, near & joinable.keys(), masks, cells, most)
+            if place < 0:
+                place = self._least(clique, joinable, masks, cells, most)
+            if place < 0:
+                place = len(masks)
+                masks.append(0)
+                cells.append(1)
+                joinable[place] = None
+            filled -= cells[place] if masks[place] else 0
+            for name in clique:
+                if not masks[place] & self._bit[name]:
+                    having[name].append(place)
+                    cells[place] *= self._sizes[name]
+            masks[place] |= own
+            filled += cells[place]
+            if cells[place] * least_growth > most:
+                joinable.pop(place, None)
+            if most and filled > of_all:
+                return None
         return [tuple(name for name, bit in self._bit.items() if bit & union) for union in masks]
+
+    def _least(
+        self, clique: Iterable[str], places: Iterable[int], masks: list[int], cells: list[int], most: int
+    ) -> int:
+        """Which of these unions the clique enlarges least, within so many cells: the first of equals; -1 for none."""
+        growths: dict[int, int] = {}
+        best = (0, -1)
+        for place in sorted(places):
+            missing = [name for name in clique if not masks[place] & self._bit[name]]
+            key = self._mask(missing)
+            if key not in growths:
+                growths[key] = self._cells(missing)
+            if cells[place] * growths[key] <= most and (best[1] < 0 or growths[key] < best[0]):
+                best = growths[key], place
+        return best[1]
 
     def add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
         """Count one block. Its arrays are the caller's, who may change them."""
@@ -148,7 +192,7 @@ class Counters:
             for block in self._few:
                 counts += np.bincount(self._numbers(clique, block), minlength=len(counts))
             return counts
-        union = next(union for mask, union in self._masks if not own & ~mask)
+        union = next(union for mask, union in self._holders[clique[0]] if not own & ~mask)
         whole = self._tables[union].reshape([self._sizes[name] for name in union])
         kept = [name for name in union if name in clique]
         summed = whole.sum(

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.backends.replicated.engine import ReplicatedEngine
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.backends.replicated.proved.engine import ProvedEngine
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import StudyFacts
@@ -98,6 +100,25 @@ def test_comparisons_of_several_picks_are_limited(candidates: int, picks: int, f
     else:
         with pytest.raises(StudyInvalid, match="comparisons"):
             check_size(plan)
+
+
+@pytest.mark.parametrize(("candidates", "picks", "fits"), [(59_700, 3, True), (60_000, 18, False)])
+def test_where_candidates_are_compared_in_groups_draws_alone_are_limited(
+    candidates: int, picks: int, fits: bool
+) -> None:
+    """All pairs of 200 columns at three resolutions, three of them at a time."""
+    plan = plan_selection(
+        [ONE] * candidates, [Fraction(0)] * candidates, ONE, [5] * candidates, 1000, 1, picks
+    )
+    with pytest.raises(StudyInvalid, match="comparisons"):
+        check_size(plan)
+    assert fits == (picks * candidates <= MAX_DRAWS)
+    if fits:
+        check_size(plan, in_groups=True)
+    else:
+        with pytest.raises(StudyInvalid, match="draws of noise"):
+            check_size(plan, in_groups=True)
+    assert ReplicatedEngine.picks_in_groups and not ProvedEngine.picks_in_groups
 
 
 def test_what_a_contributor_sends_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
