@@ -264,7 +264,8 @@ def _logistic(
     )
     counts = moments.table(columns).reshape(-1) * whole.centre.reshape(-1)
     target = np.array([of.value for of in right])
-    b = step = np.zeros(len(parts))
+    b = np.zeros(len(parts))
+    change: Array = b
     for _ in range(MAX_ITERATIONS):
         s = 1 / (1 + np.exp(-np.clip(design @ b, -30, 30)))
         information = design.T @ (design * (counts * s * (1 - s))[:, None])
@@ -274,10 +275,10 @@ def _logistic(
             step = np.full(len(b), np.inf)
         if not np.isfinite(step).all() or np.abs(b + step).max(initial=0.0) > 1e4:
             raise Uncertain(UNSOLVED)
-        b = b + step
+        b, change = b + step, design @ step
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
-    if np.abs(design @ step).max() > SETTLED:
+    if np.abs(change).max() > SETTLED:
         raise Uncertain(UNSOLVED)
     shape = whole.centre.shape
 
