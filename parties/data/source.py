@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -283,7 +284,7 @@ class Source:
             cure = (
                 'one differs in capitals only; write names = "ignore case" under [harmonise]'
                 if any(each.casefold() == name.casefold() for each in alike)
-                else f"one differs in blanks; write from = {json.dumps(alike[0])} under [harmonise.columns.{name}]"
+                else f"one differs in blanks; write from = {_quoted(alike[0])} under [harmonise.columns.{_key(name)}]"
             ) + " of the private file"
         return f'{self.label} has no column "{name}", which the study declares; {cure}.'
 
@@ -331,3 +332,12 @@ class Source:
             return {row: f"row {first + row}" for row in rows}
         places = csv_text.first_lines(self.location, set(rows), len(self._header))
         return {row: places.get(row, f"record {row + 1}") for row in rows}
+
+
+def _quoted(text: str) -> str:
+    """As TOML writes it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)

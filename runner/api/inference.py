@@ -62,6 +62,7 @@ def answers(
 
     questions: of none, those that the study has registered. Raises `UsageError` if there are none either.
     """
+    check_form(run.facts)
     domain, questions = run.domain, questions or registered(run.facts)
     if not questions:
         raise UsageError(
@@ -71,8 +72,6 @@ def answers(
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
         return allowed(domain, {name: value})[name]
 
-    if not _well_formed(run.facts):
-        raise UsageError(f"{RUN} is damaged: it does not tell as runs do what was selected and what it cost.")
     if "linked" in run.facts:
         _check_of_people(run, questions, codes_of)
     found = infer(
@@ -89,18 +88,31 @@ def answers(
     return _bounded(run, measurements, found)
 
 
+def check_form(facts: Mapping[str, Any]) -> None:
+    """Raise `UsageError` unless what intervals rest on has the form that runs write; facts: run.json."""
+    if not _well_formed(facts):
+        raise UsageError(f"{RUN} is damaged: it does not tell as runs do what was selected and what it cost.")
+
+
 def _well_formed(facts: Mapping[str, Any]) -> bool:
-    """Whether what answers rest on has the form that runs write; the files may be anybody's."""
-    privacy, selected = facts.get("privacy"), facts.get("selected", [])
-    if not isinstance(privacy, Mapping) or not isinstance(facts.get("public_study", {}), Mapping):
+    """The files may be anybody's."""
+    privacy, selected, study = facts.get("privacy"), facts.get("selected", []), facts.get("public_study", {})
+    if not isinstance(privacy, Mapping) or not isinstance(study, Mapping):
         return False
-    events = privacy.get("events")
+    inference = study.get("inference") or {}
+    events = [privacy.get("events"), privacy.get("all_events", [])]
     return (
-        isinstance(events, list)
-        and all(isinstance(event, Mapping) for event in events)
+        all(isinstance(each, list) and all(isinstance(event, Mapping) for event in each) for each in events)
+        and isinstance(facts.get("contributors") or {}, Mapping)
+        and isinstance(inference, Mapping)
+        and _is_texts(inference.get("queries", []))
         and isinstance(selected, list)
-        and all(isinstance(clique, list) and all(isinstance(n, str) for n in clique) for clique in selected)
+        and all(map(_is_texts, selected))
     )
+
+
+def _is_texts(listed: object) -> bool:
+    return isinstance(listed, list) and all(isinstance(each, str) for each in listed)
 
 
 def _bounded(run: FinishedRun, measurements: Sequence[Measured], found: Sequence[Answer]) -> list[Answer]:

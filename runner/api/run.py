@@ -19,7 +19,7 @@ from parties.data.libraries import pd
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
-from runner.api.inference import answers, frame
+from runner.api.inference import answers, check_form, frame
 from runner.api.plot import Picture
 from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
@@ -150,6 +150,7 @@ class Run:
         opened, wanted = self._opened, int(self.summary["rows"]) if rows is None else rows
         if not 0 <= wanted <= MAX_ROWS:
             raise UsageError(f"A replicate has from 0 to {MAX_ROWS:,} rows, got {wanted}.")
+        check_form(opened.facts)
         made = Replicates(opened.model, self._measurements, opened.facts)
         start = secrets.randbits(64) if seed is None else seed
         tables = draw_tables(made, number, wanted, start)

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 from synth.domain import Domain
 from synth.inference import intervals
-from synth.inference.estimands import ZERO, Estimand, estimands
+from synth.inference.estimands import CURVED, ZERO, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
@@ -32,8 +32,15 @@ Target = Literal["population", "rows"]
 DISAGREEMENT = 3.0
 """Standard errors by the noise between table and measurements, from which on the answer says so."""
 FIRST_ORDER = "What the bins leave open of it is reckoned to first order, and may be somewhat more."
+UNBOUNDED = (
+    "No released marginal holds all columns of this, and they have too many combinations of values for a bound: how they go "
+    "together is as the table has it, and of the people the interval may be too narrow."
+)
 NOT_COMPUTED = "not computed"
 """The licence of an answer that is missing for want of an optional package, not of measurements."""
+CURVATURE = 2.0
+"""How many times the standard deviation of what a linearisation leaves out of a product its own must be
+(`docs/design/inference.md` 5)."""
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows
 (`docs/design/inference.md` 12)."""
@@ -213,10 +220,11 @@ class Reading:
                 if guard.value <= SURE * math.sqrt(self.disturbance.noise(weights, weights)):
                     raise Uncertain(sentence)
             for divisor in estimand.divisors:
-                weights = self.disturbance.weights(divisor.gradient)
-                variance = self.disturbance.noise(weights, weights) + self._people(divisor).most
-                if abs(divisor.value) <= SURE * math.sqrt(variance):
+                if abs(divisor.value) <= SURE * math.sqrt(self._variance(divisor)):
                     raise Uncertain(ZERO)
+            for factors in estimand.products:
+                if self._is_curved(*factors):
+                    raise Uncertain(CURVED)
             if estimand.strength:
                 return self._strength(z)
             return self._quantile(z) if estimand.cumulative else self._scalar(z)
@@ -229,6 +237,25 @@ class Reading:
     def _people(self, scalar: Scalar) -> People:
         """What the drawing of people does to it; nothing to these rows."""
         return self.disturbance.people(scalar.gradient) if self.target == "population" else People()
+
+    def _variance(self, scalar: Scalar) -> float:
+        """By the noise and, at most, by the people."""
+        weights = self.disturbance.weights(scalar.gradient)
+        return self.disturbance.noise(weights, weights) + self._people(scalar).most
+
+    def _is_curved(self, one: Scalar, other: Scalar) -> bool:
+        """Whether a product varies by less than twice what the products of the deviations of both factors, which
+        a linearisation leaves out, vary by."""
+        sizes = [math.sqrt(self._variance(factor)) for factor in (one, other)]
+        if not min(sizes) > 0:
+            return False
+        one, other = (
+            factor.apply(factor.value / size, 1 / size)
+            for factor, size in zip((one, other), sizes, strict=True)
+        )
+        correlation = min(1.0, max(-1.0, self._variance(one + other) / 2 - 1))
+        linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
+        return linear < CURVATURE**2 * (1 + correlation**2)
 
     def _interval(
         self, scalar: Scalar, z: float, *, within: bool = False
@@ -285,11 +312,7 @@ class Reading:
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two ratios."""
-        variances = []
-        for scalar in (one, other, one + other if sign == "+" else one - other):
-            weights = self.disturbance.weights(scalar.gradient)
-            variances.append(self.disturbance.noise(weights, weights) + self._people(scalar).most)
-        first, second, both = variances
+        first, second, both = map(self._variance, (one, other, one + other if sign == "+" else one - other))
         scale = math.sqrt(first * second)
         correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
         mine = intervals.Ranged(one.value, *self._interval(one, z)[:2])
@@ -315,6 +338,8 @@ class Reading:
         note = self._note(table, scalar.value, math.sqrt(noise), max(less, more))
         if (less or more) and not scalar.is_exact_over_bins:
             note = f"{FIRST_ORDER} {note}".rstrip()
+        if self.target == "population" and not self.disturbance.is_bounded(scalar.gradient):
+            note = f"{note} {UNBOUNDED}".lstrip()
         return Answer(
             "",
             self.estimand.name,
@@ -337,11 +362,8 @@ class Reading:
 
     def _halves(self, scalar: Scalar, z: float) -> list[float]:
         """Of the intervals of the parts of a coefficient's system."""
-        found = []
-        for one in scalar.solution.parts if scalar.solution else ():
-            weights = self.disturbance.weights(one.gradient)
-            found.append(z * math.sqrt(self.disturbance.noise(weights, weights) + self._people(one).most))
-        return found
+        parts = scalar.solution.parts if scalar.solution else ()
+        return [z * math.sqrt(self._variance(one)) for one in parts]
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:
         """What a selection by the rows does to an answer about the people."""

@@ -24,6 +24,10 @@ EMPTY = (
     "A group that is asked about may be empty, by the measurements and their noise; ask about a larger group."
 )
 ZERO = "The question divides by a number that may be 0, by the measurements and their noise."
+CURVED = (
+    "The question multiplies numbers that are known too badly, by the measurements and their noise, for an interval of their "
+    "product: ask for each of them."
+)
 Parts = Mapping[str, Part]
 
 
@@ -32,7 +36,8 @@ class Estimand:
     """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the
     smallest and the largest number of each code; at: which quantile. strength: of Cramer's V, both columns in
     domain order, with their codes' labels. guards: numbers that must be clearly positive, each with what it
-    means if it is not. divisors: numbers that must be clearly away from 0. reason: why there is no answer, if
+    means if it is not. divisors: numbers that must be clearly away from 0. products: factors whose product must
+    not depend on what both are off together. reason: why there is no answer, if
     there is none."""
 
     name: str
@@ -43,6 +48,7 @@ class Estimand:
     strength: tuple[tuple[str, tuple[str, ...]], ...] = ()
     guards: tuple[tuple[Scalar, str], ...] = ()
     divisors: tuple[Scalar, ...] = ()
+    products: tuple[tuple[Scalar, Scalar], ...] = ()
     reason: str = ""
 
 
@@ -69,6 +75,7 @@ class _Asker:
         self._domain, self._codes_of, self._moments = domain, codes_of, moments
         self._guards: list[tuple[Scalar, str]] = []
         self._divisors: list[Scalar] = []
+        self._products: list[tuple[Scalar, Scalar]] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
         self._listed(columns)
@@ -115,9 +122,15 @@ class _Asker:
             return self._quantile(expression, name, given)
         if isinstance(expression, Call) and expression.name == "cramers_v":
             return self._cramers_v(expression.columns, name, given)
-        self._guards, self._divisors = [], []
+        self._guards, self._divisors, self._products = [], [], []
         scalar = self._value(expression, given)
-        return Estimand(name, scalar, guards=tuple(self._guards), divisors=tuple(self._divisors))
+        return Estimand(
+            name,
+            scalar,
+            guards=tuple(self._guards),
+            divisors=tuple(self._divisors),
+            products=tuple(self._products),
+        )
 
     def _value(self, expression: Expression, given: Parts) -> Scalar:
         if isinstance(expression, Number):
@@ -138,6 +151,8 @@ class _Asker:
                 self._divisors.extend(part.divisors())
             if sign == "/" and right.gradient:
                 self._divisors.append(right)
+            if sign == "*" and left.gradient and right.gradient:
+                self._products.append((left, right))
             return found
         return self._call(expression, given)
 

@@ -33,10 +33,16 @@ MAX_EXPONENT, MAX_WORK = 9, 10_000
 """Of (a + b + ..)**n, and of the products that multiplying out a formula takes: somebody else may have
 written it."""
 COLLINEAR = 1e-8
-MAX_ITERATIONS = 50
+MAX_ITERATIONS, SETTLED = 50, 1e-6
+"""Of a logistic fit, and by how much the log odds of any row may still change at its last step. Without a
+solution they change by about 1 each time, for ever."""
 DECIDED = (
     "By the measurements and their noise some value of the regressors may decide the outcome by itself: leave it out, or take "
     "values together."
+)
+UNSOLVED = (
+    "The logistic regression has no solution by these counts: regressors are collinear, or some value of theirs decides the "
+    "outcome by itself."
 )
 Guards = tuple[tuple[Scalar, str], ...]
 
@@ -259,6 +265,7 @@ def _logistic(
     counts = moments.table(columns).reshape(-1) * whole.centre.reshape(-1)
     target = np.array([of.value for of in right])
     b = np.zeros(len(parts))
+    change: Array = b
     for _ in range(MAX_ITERATIONS):
         s = 1 / (1 + np.exp(-np.clip(design @ b, -30, 30)))
         information = design.T @ (design * (counts * s * (1 - s))[:, None])
@@ -267,13 +274,12 @@ def _logistic(
         except np.linalg.LinAlgError:
             step = np.full(len(b), np.inf)
         if not np.isfinite(step).all() or np.abs(b + step).max(initial=0.0) > 1e4:
-            raise Uncertain(
-                "The logistic regression has no solution by these counts: regressors are collinear, or some value of "
-                "theirs decides the outcome by itself."
-            )
-        b = b + step
+            raise Uncertain(UNSOLVED)
+        b, change = b + step, design @ step
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
+    if np.abs(change).max() > SETTLED:
+        raise Uncertain(UNSOLVED)
     shape = whole.centre.shape
 
     def sums(i: int, weight: Array) -> Scalar:

@@ -104,12 +104,22 @@ class Disturbance:
         """The covariance of two functions by the noise; their weights."""
         return float(first @ (self._variances * second))
 
+    def _union(self, gradient: Gradient) -> tuple[Clique, int]:
+        """The columns of a function in domain order, and the cells of their marginal."""
+        columns = self.columns(gradient)
+        union = tuple(name for name in self._model.sizes if name in columns)
+        return union, math.prod(self._model.sizes[name] for name in union)
+
+    def is_bounded(self, gradient: Gradient) -> bool:
+        """Whether what the drawing of people does to a function is known, or the most of it is."""
+        union, cells = self._union(gradient)
+        return cells <= MAX_COUPLED_CELLS or union in self._read_off.resolutions(union)
+
     def people(self, gradient: Gradient) -> People:
         """Of a function of what N people, drawn from many, have."""
         used = {key: slope for key, slope in gradient.items() if slope}
-        columns = self.columns(gradient)
-        union = tuple(name for name in self._model.sizes if name in columns)
-        if math.prod(self._model.sizes[name] for name in union) > MAX_JOINT_CELLS:
+        union, cells = self._union(gradient)
+        if cells > MAX_JOINT_CELLS:
             return self._people_drawn(used)
         influence = np.zeros([self._model.sizes[name] for name in union])
         for key, slope in used.items():

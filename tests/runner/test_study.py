@@ -519,6 +519,9 @@ def test_reading_studies_needs_the_standard_library_only(tmp_path: Path) -> None
         ("a." * 20_000 + "a = 1", "A key of more than 64 parts; correct"),
         ("[" + '"b" . ' * 20_000 + "c]", "A key of more than 64 parts; correct"),
         ("x = { " + "a." * 20_000 + "a = 1 }", "A key of more than 64 parts; correct"),
+        ("x = a" + " " * 100_000 + "!", "line 2, column 5: Invalid value; correct the TOML syntax there"),
+        ("x" + "=a " * 30_000, "line 2, column 3: Invalid value; correct the TOML syntax there"),
+        ("x = True", "line 2, column 5: Invalid value; truth values are true and false"),
     ],
 )
 def test_what_a_parser_takes_long_for_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:

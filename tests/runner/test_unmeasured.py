@@ -179,6 +179,11 @@ def test_of_a_run_that_cannot_be_repeated_nothing_more_is_said(
         {"public_study": 5},
         {"privacy": {"events": [1]}},
         {"privacy": None},
+        {"privacy": {"events": [], "all_events": None}},
+        {"contributors": "x"},
+        {"public_study": {"inference": {"queries": [1]}}},
+        {"public_study": {"inference": {"queries": "mean(c0)"}}},
+        {"public_study": {"inference": 7}},
     ],
 )
 def test_a_run_that_tells_nonsense_of_itself_is_one_sentence(
@@ -190,8 +195,13 @@ def test_a_run_that_tells_nonsense_of_itself_is_one_sentence(
     out = Path(shutil.copytree(made[0].directory, tmp_path / "out"))
     form = json.loads((out / RUN).read_text())
     (out / RUN).write_text(json.dumps(form | change))
-    assert main(["infer", str(out), "share(c0 == 1)"]) == 2
-    assert "run.json is damaged" in capsys.readouterr().err
+    asked = [["infer", str(out), "share(c0 == 1)"], ["infer", str(out)]]
+    for words in (
+        *asked,
+        ["sample", str(out), "-n", "5", "--replicates", "2", "-o", str(tmp_path / "made.csv")],
+    ):
+        assert main(words) == 2
+        assert "run.json is damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("algorithm", ["mst", "privmrf"])

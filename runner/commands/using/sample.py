@@ -17,6 +17,7 @@ import numpy as np
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import for_stream
 from runner.api.conditions import allowed, between
+from runner.api.inference import check_form
 from runner.failures import reason
 from runner.report.files import measurements_of
 from runner.results import outdir
@@ -154,6 +155,7 @@ def _replicates(
         raise UsageError(
             "--replicates are of whole tables; choose rows of a kind from them, without --where."
         )
+    check_form(finished.facts)
     made = Replicates(finished.model, measurements_of(arguments.dir, finished.domain), finished.facts)
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent) as name:

@@ -24,6 +24,9 @@ HABITS: Final = (
     (r"^[^#\"']*=\s*[A-Za-z][\w ./-]*\s*(#.*)?$", 'write a text between quotation marks (")'),
 )
 """What a line has that cannot be parsed, and what to write; the first that fits holds."""
+MAX_LINE: Final = 300
+"""Letters of a line that is looked at. A file may be anybody's, and the time that these patterns take grows
+with the third power of a line's length."""
 TWICE: Final = ("Cannot overwrite a value", "Cannot declare", "Cannot mutate")
 """How the parser begins when a name is taken."""
 
@@ -35,9 +38,10 @@ def syntax_sentence(path: Path, text: str, message: str) -> str:
         what = message.removesuffix(" (at end of document)")
         return f"{path}, end of file: {what}; close there what was opened."
     what, place, number = found[1], found[2], int(found[3])
-    lines = text.splitlines()
+    lines = text.split("\n")  # as TOML counts them
     line = lines[number - 1] if number <= len(lines) else ""
-    cure = next((cure for habit, cure in HABITS if re.search(habit, line)), "correct the TOML syntax there")
+    habits = HABITS if len(line) <= MAX_LINE else ()
+    cure = next((cure for habit, cure in habits if re.search(habit, line)), "correct the TOML syntax there")
     if what.startswith(TWICE):
         what = "this name is there already"
         cure = (

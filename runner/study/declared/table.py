@@ -60,13 +60,14 @@ TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".xls")
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises `StudyInvalid` naming the file, and line and column of a syntax error."""
+    text = ""
     try:
-        return parse_toml(path.read_bytes().decode("utf-8-sig"))  # some editors write its mark
+        text = path.read_bytes().decode("utf-8-sig")  # some editors write its mark
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         if path.suffix.lower() in TABLES:
             raise _table_instead(path) from None
-
-        raise StudyInvalid(syntax_sentence(path, path.read_text("utf-8-sig"), str(error))) from None
+        raise StudyInvalid(syntax_sentence(path, text, str(error))) from None
     except UnicodeDecodeError as error:
         if path.suffix.lower() in TABLES:
             raise _table_instead(path) from None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -617,3 +619,14 @@ def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) ->
     ended = subprocess.run([sys.executable, "-c", program, str(table)], capture_output=True, text=True)
     folder = Path(ended.stdout.strip())
     assert ended.returncode == 130 and folder.name.startswith("cosynth-") and not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["age", "marital status", "a.b", "âge", 'the "same"'])
+def test_what_is_to_be_written_for_a_column_that_differs_in_blanks_is_toml(name: str, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(f'"{name.replace(chr(34), chr(34) * 2)} "\n1\n', "utf-8")
+    with open_source(locate(tmp_path / "own.csv")) as source:
+        found = re.search(r"write (from = .*) under (\[.*\]) of the private file", source.lacking(name))
+    assert found is not None
+    assert tomllib.loads(f"{found[2]}\n{found[1]}") == {
+        "harmonise": {"columns": {name: {"from": f"{name} "}}}
+    }

@@ -196,6 +196,10 @@ def _credentials(folder: Path) -> list[Reader]:
     ]
 
 
+_LONG_LINES = (b"x = a" + b" " * 100_000 + b"!", b"x" + b"=a " * 30_000)
+"""TOML that cannot be parsed, with a line in which a search for what was meant could go back and forth."""
+
+
 def _bomb(model: bytes) -> bytes:
     """The archive of a model whose potentials are as many zeros as fill a memory, compressed."""
     out = BytesIO()
@@ -264,5 +268,5 @@ def readers(study: Path, folder: Path) -> list[Reader]:
             (b'{"parties": [], "privacy": {}}',),
             20,
         ),
-        Reader("a study", file("a.toml", load), sentence, (study.read_bytes(),), 100),
+        Reader("a study", file("a.toml", load), sentence, (study.read_bytes(),), 100, _LONG_LINES),
     ]
