@@ -4,7 +4,7 @@
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
-# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md; DATA=DIR TABLES=NAME,.. for other tables (10 GB)
+# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md, in 25 minutes or MINUTES=N; DATA=DIR TABLES=NAME,.. (10 GB)
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
@@ -77,7 +77,8 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 # In environments that comparisons have anyway.
 benchmark: .venv-second-opinion/made.stamp .venv-habits/made.stamp .venv/demo.stamp
 	$(BIN)/python -m tests.acceptance.benchmark build/benchmark.md --peer dpmm=.venv-second-opinion/bin/python \
-	  --peer smartnoise-synth=.venv-smartnoise/bin/python --peer sdv=.venv-habits/bin/python $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES))
+	  --peer smartnoise-synth=.venv-smartnoise/bin/python --peer sdv=.venv-habits/bin/python $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES)) \
+	  $(if $(MINUTES),--minutes $(MINUTES))
 
 # In an environment of its own: engines that custodians may have, and Cosynth does not need.
 engines: .venv-engines/made.stamp

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data.harmony.rules import RFC, Dialect
+from parties.data.harmony.rules import RFC, TABS, Dialect
 from parties.data.sql.addresses import FILES, POSTGRES, SCHEMES, SERVERS, misfit
 from parties.data.table_names import parts
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KINDS_OF_FILES: Mapping[str, Literal["csv", "parquet", "xlsx"]] = {
     ".csv": "csv",
+    TABS: "csv",
     ".parquet": "parquet",
     ".xlsx": "xlsx",
 }
@@ -74,15 +75,15 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
     if not isinstance(data, Mapping):
         if not isinstance(data, str | os.PathLike) or not os.fspath(data):
             raise StudyInvalid(
-                'data must be the path of a .csv, .parquet or .xlsx file, or a table { url = "...", table = "..." }.'
+                'data must be the path of a .csv, .tsv, .parquet or .xlsx file, or a table { url = "...", table = "..." }.'
             )
         path = base / os.path.expanduser(data)
         kind = path.suffix.lower()
         if kind not in KINDS_OF_FILES:
             raise DataRefused(
-                f"{data} is not a file that can be read: its name must end in .csv, .parquet or .xlsx."
+                f"{data} is not a file that can be read: its name must end in .csv, .tsv, .parquet or .xlsx."
             )
-        return Location(KINDS_OF_FILES[kind], str(data), os.path.realpath(path), path)
+        return Location(KINDS_OF_FILES[kind], str(data), os.path.realpath(path), path, dialect=RFC.of(path))
     if foreign := sorted(str(key) for key in data.keys() - {"url", "table", "push_down"}):
         raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url, table and push_down.")
     url, table, push_down = data.get("url"), data.get("table"), data.get("push_down", False)

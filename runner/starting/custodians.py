@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mpc_protocols.errors import DataRefused
 from runner.starting.proposals import MARKERS, Proposal, Texts, proposal
 from synth.domain import Value
 
@@ -64,11 +65,20 @@ class Compared:
 
 def compared(tables: Mapping[str, Texts]) -> Compared:
     """The tables of custodians, by their names. Columns are in the order of the first, and are called as
-    there."""
+    there.
+
+    Raises `DataRefused` for a table of which two columns are called alike but for capitals, blanks and the like.
+    """
     spelled: dict[str, dict[str, str]] = {}
     for custodian, table in tables.items():
         for name in table.columns:
-            spelled.setdefault(_plain(name), {}).setdefault(custodian, name)
+            other = spelled.setdefault(_plain(name), {}).setdefault(custodian, name)
+            if other != name:
+                places = list(table.columns)
+                raise DataRefused(
+                    f"{custodian}: the names of columns {places.index(other) + 1} and {places.index(name) + 1} differ in "
+                    "capitals or blanks only, so that another custodian's could be either; rename one."
+                )
     found, rules, notes = [], {custodian: dict[str, OwnRule]() for custodian in tables}, list[str]()
     for names in spelled.values():
         name = next(iter(names.values()))

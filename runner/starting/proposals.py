@@ -115,7 +115,13 @@ class Texts:
 def texts_of(location: Location) -> Texts:
     """Of a table that lies somewhere; every row is read, decimal commas as points. Raises `DataRefused`."""
     with open_source(location) as source:
-        names = list(dict.fromkeys(source.columns))
+        names = list(source.columns)
+        twice = next((number for number, name in enumerate(names) if name in names[:number]), 0)
+        if twice:  # by number: without a header line the names are somebody's values
+            first = names.index(names[twice])
+            raise DataRefused(
+                f"{location.label}: columns {first + 1} and {twice + 1} have the same name; rename one."
+            )
         texts = _texts(names, source.batches(names))
     if not texts.rows:
         raise DataRefused(f"{location.label} has no rows, from which columns could be proposed.")

@@ -93,7 +93,8 @@ class DataLocation:
             if self.path is not None
             else {"url": self.url, "table": self.table, "push_down": self.push_down}
         )
-        place = replace(place, dialect=self.dialect, recipe=self.recipe)
+        dialect = self.dialect if place.path is None else self.dialect.of(place.path)
+        place = replace(place, dialect=dialect, recipe=self.recipe)
         if self.linked is None:
             return place
         children = {name: child.locate() for name, child in (self.children or {}).items()}

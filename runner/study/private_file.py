@@ -24,6 +24,7 @@ from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
 from parties.data.linked.draw_key import DrawKey
+from parties.data.location import KINDS_OF_FILES
 from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
 from runner.study.declared.private_keys import LedgerKeys, PrivateKeys
@@ -187,7 +188,7 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
     if (
         rules.dialect != RFC
         and found.parts is None
-        and (found.path is None or found.path.suffix.lower() != ".csv")
+        and (found.path is None or KINDS_OF_FILES.get(found.path.suffix.lower()) != "csv")
     ):
         raise StudyInvalid(f"{rules.file}: [csv] has no meaning, for the data is not a CSV file; remove it.")
     unit = study.privacy.unit.id

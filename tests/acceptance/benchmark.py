@@ -3,6 +3,12 @@ test: figures.
 
     make benchmark                          writes build/benchmark.md, on the demo's survey
     make benchmark DATA=DIR TABLES=adult    also on tables of `bench utility`
+    make benchmark MINUTES=60               for longer than 25 minutes
+
+It ends by itself: what has not begun when its minutes are over is left out, what runs then is stopped, and what
+another program needs more than LIMIT_S seconds of CPU for is stopped and not asked for again. The page lists each of
+these, and what is not installed, with the reason. Ours come first, then what others take the least for; the first
+epsilon of all tables before the second.
 
 Protocols: party processes of this machine over loopback, beside MPyC's own secure arrays (at the size that
 they manage; per cell, never extrapolated; CPU is the busiest party's, which a busy machine tells of too) and plain
@@ -25,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -46,9 +52,13 @@ OURS = {
     "Cosynth, `aim`": "aim:rounds=adaptive",
     "independent columns": "independent",
 }
-LIMIT_S = 600.0
+LIMIT_S = 150.0
+"""Seconds of CPU for one run of another's."""
+MINUTES = 25.0
 PROTOCOLS = (("scores",), ("select",), ("multiply", "--bits", "64"), ("gaussian", "--sigma", "100"))
 BACKENDS = ("replicated", "pair", "shamir")
+REPEATS = "1"
+NO_PACKAGE = "there is no package of it to install: it is compiled from its sources, by whoever has them"
 
 
 @dataclass(frozen=True)
@@ -60,19 +70,44 @@ class Figures:
     values: tuple[float, ...]
 
 
-def measured(*arguments: str) -> list[dict[str, Any]]:
-    """The JSON lines of `bench` with these arguments."""
+class Clock:
+    """The minutes of one benchmark, and what they were not enough for."""
+
+    def __init__(self, minutes: float) -> None:
+        self.minutes = minutes
+        self._end = time.monotonic() + 60 * minutes
+        self.left_out: dict[str, str] = {}
+        """By what was left out, why; in the order in which it was."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; 0 when it is over."""
+        return max(0.0, self._end - time.monotonic())
+
+    def over(self, what: str) -> None:
+        """Note that this was not begun, or not finished."""
+        self.left_out[what] = f"the {self.minutes:g} minutes of this benchmark were over"
+
+
+def measured(clock: Clock, *arguments: str) -> list[dict[str, Any]]:
+    """The JSON lines of `bench` with these arguments; none if there was no time."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "lines.jsonl")
-        subprocess.run(
+        with subprocess.Popen(
             [sys.executable, "-m", "runner", "bench", *arguments, "--json", str(file)],
-            check=True,
             stdout=subprocess.DEVNULL,
-        )
+        ) as bench:
+            try:
+                if bench.wait(clock.left_s):
+                    raise subprocess.CalledProcessError(bench.returncode, bench.args)
+            except subprocess.TimeoutExpired:
+                bench.terminate()
+                clock.over(f"`bench {' '.join(arguments)}`")
+                return []
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def protocols() -> Iterator[str]:
+def protocols(clock: Clock) -> Iterator[str]:
     """Secure steps beside MPyC's and NumPy's."""
     yield from table(
         "step",
@@ -85,7 +120,7 @@ def protocols() -> Iterator[str]:
         "rounds",
     )
     for name, *options in PROTOCOLS:
-        for line in measured(name, *options, "--repeats", "3"):
+        for line in measured(clock, name, *options, "--repeats", "3"):
             baseline = line["baseline"]
             theirs = baseline.get("mpyc")
             ours_there = theirs and theirs["ours"]["wall_s"]
@@ -103,42 +138,57 @@ def protocols() -> Iterator[str]:
             )
 
 
-def whole_runs() -> Iterator[str]:
+def whole_runs(clock: Clock) -> Iterator[str]:
     """Runs as a user starts them, secure and by a trusted curator."""
     yield from table("backend", "wall", "CPU of the busiest party", "MB sent by all", "rounds")
     for name in BACKENDS:
         parties = "2" if name == "pair" else "3"
-        (line,) = measured("end-to-end", "--backend", name, "--parties", parties, "--repeats", "3")
-        if name == BACKENDS[0]:
-            clear = line["baseline"]["ideal"]
-            yield row(
-                "`ideal`: a trusted curator", seconds(clear["wall_s"]), seconds(max(clear["cpu_s"])), "-", "-"
-            )
-        yield row(
-            f"`{name}`",
-            seconds(line["wall_s"]),
-            seconds(max(line["cpu_s"])),
-            f"{sum(line['bytes_sent']) / 1e6:.1f}",
-            str(line["rounds"]),
+        once = () if name == BACKENDS[0] else ("--no-baseline",)
+        asked = (
+            "end-to-end",
+            "--backend",
+            name,
+            "--parties",
+            parties,
+            "--repeats",
+            REPEATS,
+            "--warmup",
+            "0",
+            *once,
         )
+        for line in measured(clock, *asked):
+            if not once:
+                clear = line["baseline"]["ideal"]
+                yield row(
+                    "`ideal`: a trusted curator",
+                    seconds(clear["wall_s"]),
+                    seconds(max(clear["cpu_s"])),
+                    "-",
+                    "-",
+                )
+            yield row(
+                f"`{name}`",
+                seconds(line["wall_s"]),
+                seconds(max(line["cpu_s"])),
+                f"{sum(line['bytes_sent']) / 1e6:.1f}",
+                str(line["rounds"]),
+            )
 
 
 def synthesizers(
-    of: Table, others: dict[str, Path], epsilons: Sequence[float], seeds: Sequence[int]
+    of: Table, others: dict[str, Path], epsilon: float, seeds: Sequence[int], clock: Clock
 ) -> Iterator[str]:
-    """Tables by us and by others. others: interpreters by name."""
-    for epsilon in epsilons:
-        rows = [
-            Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon, seeds))
-            for who, text in OURS.items()
-        ]
-        for name, figures in _theirs(of, epsilon, others, seeds):
-            rows.append(Figures(name, False, figures))
-        yield f"\n**{of.name}**, {len(of.codes):,} rows, {len(of.domain)} columns, epsilon {epsilon:g}, delta {DELTA:g}\n"
-        yield from table("who", "asked triples", "all pairs", "CPU s to fit")
-        for one in rows:
-            yield row(one.who, *(f"{value:.3f}" for value in one.values[:2]), f"{one.values[2]:.1f}")
-        yield "\n" + losses(rows, ("asked triples", "all pairs", "CPU"))
+    """Tables by us and by others, which have one run each. others: interpreters by name."""
+    rows = [
+        Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon, seeds)) for who, text in OURS.items()
+    ]
+    for name, figures in _theirs(of, epsilon, others, seeds[0], clock):
+        rows.append(Figures(name, False, figures))
+    yield f"\n**{of.name}**, {len(of.codes):,} rows, {len(of.domain)} columns, epsilon {epsilon:g}, delta {DELTA:g}\n"
+    yield from table("who", "asked triples", "all pairs", "CPU s to fit")
+    for one in rows:
+        yield row(one.who, *(f"{value:.3f}" for value in one.values[:2]), f"{one.values[2]:.1f}")
+    yield "\n" + losses(rows, ("asked triples", "all pairs", "CPU"))
 
 
 def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int]) -> tuple[float, ...]:
@@ -148,27 +198,33 @@ def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int]) -> tuple[f
 
 
 def _theirs(
-    of: Table, epsilon: float, others: dict[str, Path], seeds: Sequence[int]
+    of: Table, epsilon: float, others: dict[str, Path], seed: int, clock: Clock
 ) -> Iterator[tuple[str, tuple[float, ...]]]:
-    asked = {
-        "dpmm, AIM": ("dpmm_side.py", "dpmm", lambda seed: (epsilon, DELTA, seed, MODEL_MB, ITERATIONS)),
-        "SmartNoise, AIM": ("smartnoise_side.py", "smartnoise-synth", lambda seed: (epsilon, DELTA, 1)),
-        "SmartNoise, MST": ("smartnoise_side.py", "smartnoise-synth", lambda seed: (epsilon, DELTA, 0)),
-        "SDV, Gaussian copula (**not private**)": ("sdv_side.py", "sdv", lambda seed: (seed,)),
+    asked: dict[str, tuple[str, str, tuple[float, ...]]] = {
+        "SDV, Gaussian copula (**not private**)": ("sdv_side.py", "sdv", (seed,)),
+        "dpmm, AIM": ("dpmm_side.py", "dpmm", (epsilon, DELTA, seed, MODEL_MB, ITERATIONS)),
+        "SmartNoise, MST": ("smartnoise_side.py", "smartnoise-synth", (epsilon, DELTA, 0)),
+        "SmartNoise, AIM": ("smartnoise_side.py", "smartnoise-synth", (epsilon, DELTA, 1)),
     }
     pairs = list(itertools.combinations(of.domain.names, 2))
     for name, (side, key, numbers) in asked.items():
-        if key not in others:
+        here = f"{name} on {of.name}"
+        if key not in others or here in clock.left_out:
             continue
-        made = [peers.table_of(others[key], FOLDER / side, of, numbers(seed), LIMIT_S) for seed in seeds]
-        if not (done := [one for one in made if one is not None]):
-            print(f"{of.name}: {name} took longer than {LIMIT_S:g} s", file=sys.stderr)
-            continue
-        errors = [
-            statistics.mean(workload_error(of.codes, one.codes, of.domain, cliques) for one in done)
-            for cliques in (of.workload.cliques, pairs)
-        ]
-        yield name, (*errors, statistics.mean(one.cpu_s for one in done))
+        left = clock.left_s
+        made = peers.table_of(others[key], FOLDER / side, of, numbers, LIMIT_S, left) if left else None
+        if made is not None:
+            errors = [
+                workload_error(of.codes, made.codes, of.domain, cliques)
+                for cliques in (of.workload.cliques, pairs)
+            ]
+            yield name, (*errors, made.cpu_s)
+        elif clock.left_s:
+            clock.left_out[here] = (
+                f"it had not ended after {LIMIT_S:g} seconds of CPU at epsilon {epsilon:g}, and was not asked again"
+            )
+        else:
+            clock.over(f"{here} at epsilon {epsilon:g}")
 
 
 def losses(rows: Sequence[Figures], names: Sequence[str]) -> str:
@@ -223,22 +279,32 @@ def version(python: Path, package: str) -> str:
 
 
 def page(
-    tables: Iterable[Table], others: dict[str, Path], epsilons: Sequence[float], seeds: Sequence[int]
+    tables: Sequence[Table],
+    others: dict[str, Path],
+    epsilons: Sequence[float],
+    seeds: Sequence[int],
+    clock: Clock,
 ) -> Iterator[str]:
     """The lines of the page."""
     yield "# Beside others\n"
     yield "Same rows, same machine, one command: `make benchmark` writes this page anew, and nothing in it is written by hand.\n"
     yield machine() + "".join(f", {version(python, name)}" for name, python in others.items()) + "."
     yield "\n## 1. Secure steps\n"
-    yield from protocols()
+    yield from protocols(clock)
     yield "\n## 2. Whole runs\n"
-    yield "AIM, 10 rounds, a table like Adult of 48,000 rows, start-up, TLS and files in; loopback.\n"
-    yield from whole_runs()
+    yield "AIM, 10 rounds, a table like Adult of 48,000 rows, start-up, TLS and files in; loopback; one run each.\n"
+    yield from whole_runs(clock)
     yield "\n## 3. Tables\n"
-    yield f"Mean L1 distance (0..2) from the rows, seeds {', '.join(map(str, seeds))}."
+    yield f"Mean L1 distance (0..2) from the rows, seeds {', '.join(map(str, seeds))} (others: seed {seeds[0]} alone)."
     yield "By a trusted curator for all: noise on shares has the same law."
-    for of in tables:
-        yield from synthesizers(of, others, epsilons, seeds)
+    for epsilon in epsilons:
+        for of in tables:
+            yield from synthesizers(of, others, epsilon, seeds, clock)
+    yield "\n## 4. Left out\n"
+    yield from table("what", "why")
+    for what, why in clock.left_out.items():
+        yield row(what, why)
+    yield row("MP-SPDZ", NO_PACKAGE)
 
 
 def main() -> None:
@@ -252,17 +318,21 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="a folder of tables, beside the demo's survey")
     parser.add_argument("--tables", default="", help="of the folder, with commas between them")
-    parser.add_argument("--epsilon", default="0.3,1,3")
+    parser.add_argument(
+        "--epsilon", default="1,0.3,3", help="the first is measured first (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="after which nothing is begun (default: %(default)s)"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     epsilons, seeds = [float(text) for text in options.epsilon.split(",")], range(options.seeds)
     tables = [demo(), *(chosen(options.data, options.tables.split(","))[0] if options.data else [])]
     named = {name: Path(python) for name, _, python in (text.partition("=") for text in options.peer)}
     others = {name: python for name, python in named.items() if version(python, name)}
-    if absent := named.keys() - others.keys():
-        print(f"not installed here, left out: {', '.join(sorted(absent))}", file=sys.stderr)
-    began, lines = time.monotonic(), []
-    for line in page(tables, others, epsilons, seeds):
+    began, lines, clock = time.monotonic(), [], Clock(options.minutes)
+    clock.left_out |= {name: "it is not installed here" for name in named if name not in others}
+    for line in page(tables, others, epsilons, seeds, clock):
         print(line, flush=True)
         lines.append(line)
     options.page.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -31,9 +33,20 @@ class Made:
     cpu_s: float
 
 
-def table_of(python: Path, side: Path, table: Table, numbers: Sequence[float], limit_s: float) -> Made | None:
-    """One run of a side on a table; None if it took longer than the limit. Raises what its process ends with
-    if it fails."""
+WALL_PER_CPU_S = 20
+"""How long a side may take for each second of CPU that it may: machines are busy, and a side that waits for ever ends."""
+
+
+def table_of(
+    python: Path,
+    side: Path,
+    table: Table,
+    numbers: Sequence[float],
+    limit_s: float,
+    wall_s: float | None = None,
+) -> Made | None:
+    """One run of a side on a table; None if it took longer than it may. limit_s: seconds of CPU. wall_s: seconds of
+    the clock; None: WALL_PER_CPU_S for each of CPU. Raises what its process ends with if it fails."""
     columns = list(table.domain.names)
     with tempfile.TemporaryDirectory() as folder:
         study = {"sizes": table.domain.sizes, "workload": table.workload.cliques}
@@ -46,10 +59,17 @@ def table_of(python: Path, side: Path, table: Table, numbers: Sequence[float], l
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                timeout=limit_s,
+                timeout=WALL_PER_CPU_S * limit_s if wall_s is None else wall_s,
                 env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                preexec_fn=lambda: resource.setrlimit(
+                    resource.RLIMIT_CPU, (round(limit_s), round(limit_s) + 5)
+                ),
             )
         except subprocess.TimeoutExpired:
             return None
+        except subprocess.CalledProcessError as error:
+            if error.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+                return None
+            raise
         codes = pd.read_csv(Path(folder, "synthetic.csv"))[columns].to_numpy(np.int64)
     return Made(codes, float(said.stdout.split()[-1]))

@@ -220,7 +220,7 @@ def test_the_score_has_the_law_of_its_noise(run: Path) -> None:
     [
         (["--label", "smoked"], 2, "has no such column"),
         (["--html", "OUT/judged.html"], 2, "passed on"),
-        (["--test", "OUT/run.json"], 30, "must end in .csv, .parquet or .xlsx"),
+        (["--test", "OUT/run.json"], 30, "must end in .csv, .tsv, .parquet or .xlsx"),
         (["--private-score", "1"], 2, "--private-score needs --private FILE"),
         (["--private-score", "0", "--private", "PRIVATE"], 2, "must be an epsilon above 0"),
         (["--private-score", "1e-12", "--private", "PRIVATE"], 2, "buys nothing"),

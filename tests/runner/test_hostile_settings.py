@@ -44,7 +44,7 @@ CASES = {
     "NUL in tallies": ('data = { tallies = "a\\u0000" }', "tallies must be a pattern of paths"),
     "links in a circle": ('out = "circle/x"', "out must be a path"),
     "a table in a circle": ('data = "circle/x.csv"', "data must be the path of a file"),
-    "a device": ('data = "/dev/zero"', "data must name a .csv, .parquet or .xlsx file"),
+    "a device": ('data = "/dev/zero"', "data must name a .csv, .tsv, .parquet or .xlsx file"),
     "a port that is none": ('listen = "[::1]:99999999"', "listen must be"),
     "too deep": (f"data = {'[' * 5000}", "nested too deeply"),
 }

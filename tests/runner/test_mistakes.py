@@ -29,6 +29,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "north.toml").write_text('data = "north.csv"\n')
     (directory / "empty").mkdir()
     (directory / "notes.txt").write_text("no ledger\n")
+    (directory / "twice.csv").write_text("age,sex,age\n40,f,41\n")
+    (directory / "alike.csv").write_text("age,sex,AGE,work\n40,f,41,a\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COSYNTH_LEDGER", str(directory / "ledger.db"))
         assert main(["run", str(directory / "study.toml"), "--out", str(directory / "out"), "-q"]) == 0
@@ -112,6 +114,18 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("sample out -n 5 --where sex=f..m", 2, "has no order"),
         ("sample out -n 5 --where age=20..30 --where age=40", 2, "has a range already"),
         ("sample out -n 5 --where age=200", 2, "is outside 17 to 90"),
+        ("sample out -n 5 --where age==40", 2, "is written otherwise here: --where age=40."),
+        ("sample out -n 5 --where 'age >= 40'", 2, "otherwise here: --where age=40..90."),
+        ("sample out -n 5 --where 'age<40'", 2, "otherwise here: --where age=17..40."),
+        ("sample out -n 5 --where age=30-40", 2, "otherwise here: --where age=30..40."),
+        ("sample out -n 5 --where 'age=30 to 40'", 2, "otherwise here: --where age=30..40."),
+        ("sample out -n 5 --where sex=f,age=40", 2, "otherwise here: --where sex=f --where age=40."),
+        ("sample out -n 5 --where 'sex == \"f\" and age > 40'", 2, "--where sex=f --where age=40..90."),
+        ("sample out -n 5 --where work=a,b", 2, "otherwise here: --where work=a --where work=b."),
+        ("sample out -n 5 --where 'work = a'", 2, "otherwise here: --where work=a."),
+        ("sample out -n 5 --where work!=a", 2, "name the values of work that rows may have"),
+        ("sample out -n 5 --where agee==40", 2, 'did you mean "age"'),
+        ("sample out -n 5 --where 'sex > f'", 2, "must be COLUMN=VALUE"),
         ("sample out -n 5 -o rows.xlsx", 2, ".csv or .parquet"),
         ("sample out -n 5 -o rows.parquet --csv-safe", 2, "--csv-safe is about CSV"),
         ("sample nowhere -n 5", 2, "nowhere holds no finished run"),
@@ -152,7 +166,13 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("run study.toml --resume -o empty", 2, "no run was ever started in empty"),
         # starting
         ("init . --from none.csv", 30, "does not exist"),
-        ("init new --from notes.txt", 30, "must end in .csv, .parquet or .xlsx"),
+        ("init new --from notes.txt", 30, "must end in .csv, .tsv, .parquet or .xlsx"),
+        ("init new --from twice.csv", 30, "twice.csv: columns 1 and 3 have the same name; rename one."),
+        (
+            "init new --from a=north.csv --from b=alike.csv",
+            30,
+            "b: the names of columns 1 and 3 differ in capitals or blanks",
+        ),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
         # the ledger
@@ -217,7 +237,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ("[[party]]", "[party]", 10, "such as [[party]], have two brackets"),
         ('values = ["f", "m"]', 'values = ["f", "m"', 10, "line"),
         ('data = "north.csv"', 'data = "~/nobody-has-this.csv"', 30, "does not exist, and the data of south"),
-        ('data = "north.csv"', 'data = "north.doc"', 10, "must name a .csv, .parquet or .xlsx file"),
+        ('data = "north.csv"', 'data = "north.doc"', 10, "must name a .csv, .tsv, .parquet or .xlsx file"),
         ('values = ["f", "m"]', 'values = ["f", "x"]', 30, "sex"),
         ('name = "south"', 'name = "north"', 10, "north"),
         ("127.0.0.1:7102", "127.0.0.1:7101", 10, "7101"),
@@ -268,6 +288,25 @@ def test_a_table_that_is_written_otherwise_is_answered_by_what_to_write(
     (here / "odd.toml").write_text(text.replace('data = "north.csv"', 'data = "odd.csv"'))
     assert main(["check", "odd.toml"]) == 30
     one_sentence(capsys, words)
+
+
+def test_tabs_separate_the_fields_of_a_tsv(
+    here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (here / "north.tsv").write_text((here / "north.csv").read_text().replace(",", "\t"))
+    text = (here / "study.toml").read_text()
+    (here / "tabs.toml").write_text(text.replace('data = "north.csv"', 'data = "north.tsv"'))
+    (here / "marked.toml").write_text('[csv]\nencoding = "utf-8"\n[harmonise]\nmissing = ["NA"]\n')
+    assert main(["check", "tabs.toml"]) == 0
+    assert main(["check", "tabs.toml", "--private", "north=marked.toml"]) == 0
+    assert main(["init", str(tmp_path / "new"), "--from", "north.tsv"]) == 0
+    proposed = (tmp_path / "new" / "domain.proposed.toml").read_text()
+    assert all(f"[domain.columns.{name}]" in proposed for name in ("age", "sex", "work"))
+    assert main(["evaluate", "out", "--real", "north.tsv"]) == 0
+    capsys.readouterr()
+    (here / "north.tsv").write_text((here / "north.csv").read_text())
+    assert main(["check", "tabs.toml"]) == 30
+    one_sentence(capsys, "line 1 has commas and no other separator; name the file .csv")
 
 
 @pytest.mark.parametrize("line", ["-V", "--version", "version"])

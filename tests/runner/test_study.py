@@ -235,7 +235,7 @@ BAD = {
     "name path": (('name = "west"', 'name = "../west"'), "files are named after it"),
     "data kind": (
         ("west.csv", "west.ods"),
-        'data must name a .csv, .parquet or .xlsx file, or be { url = "...", table = "..." }, got "west.ods"',
+        'data must name a .csv, .tsv, .parquet or .xlsx file, or be { url = "...", table = "..." }, got "west.ods"',
     ),
     "fingerprint": ((WEST, WEST + 'fingerprint = "abc"\n'), "64 hexadecimal digits"),
     "columns": ((WEST, WEST + 'columns = ["age"]\n'), "every custodian has all columns"),

@@ -19,7 +19,7 @@ from mpc_protocols.process.later import np
 from parties.data.counting.coding import Coder, Misfit
 from parties.data.counting.constraints import Constraints
 from parties.data.files.arrow import bits, entries, present
-from parties.data.harmony.rules import DELIMITERS
+from parties.data.harmony.rules import DELIMITERS, RFC
 from parties.data.libraries import pa, pc
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
     for mark, name in DELIMITERS.items():
         if mark != own.delimiter and len(source.columns) == 1 and mark in source.columns[0]:
             written = mark.replace("\t", "\\t")
-            return (
-                f'{sentence}: line 1 has {name} and no other separator; write delimiter = "{written}" under [csv] of the '
-                "private file."
-            )
+            said = f'write delimiter = "{written}" under [csv] of the private file'
+            if mark == RFC.delimiter:  # of a .tsv, which is read with tabs
+                said = "name the file .csv"
+            return f"{sentence}: line 1 has {name} and no other separator; {said}."
     if alike := {name.casefold() for name in wanted} & {name.casefold() for name in source.columns}:
         which = "capitals" if len(alike) == len(set(wanted)) else f"capitals (of {len(alike)} of them)"
         return (
@@ -99,7 +99,7 @@ def inspect(source: Source, domain: Domain, unit: Unit | None = None, keys: Sequ
         return Inspection((), missing, (), (unknown(source, wanted),))
     problems = [source.lacking(name) for name in missing]
     problems += [
-        f'{source.label} has more than one column "{name}".'
+        f'{source.label} has more than one column "{name}"; rename the others, or leave them out.'
         for name in wanted
         if source.columns.count(name) > 1
     ]

@@ -4,7 +4,8 @@ library only."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from mpc_protocols.options import Options, option
 from synth.domain import Value
@@ -25,6 +26,8 @@ ENCODINGS = {
 name."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 DECIMALS = (".", ",")
+TABS = ".tsv"
+"""How names of files end whose fields tabs separate."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Dialect(Options):
     def words(self) -> str:
         """What separates fields."""
         return DELIMITERS[self.delimiter]
+
+    def of(self, path: Path) -> Dialect:
+        """As a file of this name is read: tabs separate the fields of a .tsv, unless semicolons or bars are said to."""
+        tabbed = path.suffix.lower() == TABS and self.delimiter == ","
+        return replace(self, delimiter="\t") if tabbed else self
 
 
 RFC = Dialect()

@@ -200,7 +200,9 @@ def columns_of(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa
         if name not in source.columns:
             raise DataRefused(source.lacking(name))
         if source.columns.count(name) > 1:
-            raise DataRefused(f'{source.label} has more than one column "{name}".')
+            raise DataRefused(
+                f'{source.label} has more than one column "{name}"; rename the others, or leave them out.'
+            )
     batches = list(source.batches((key, *names)))
     if not batches:
         return {name: pa.array([], pa.string()) for name in (key, *names)}

@@ -7,17 +7,18 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import for_stream
-from runner.api.conditions import allowed, between
+from runner.api.conditions import allowed
 from runner.api.inference import check_form
+from runner.commands.using.where import conditions
 from runner.failures import reason
 from runner.report.files import measurements_of
 from runner.results import outdir
@@ -32,27 +33,6 @@ if TYPE_CHECKING:
     from runner.results.finished_run import FinishedRun
 
 MAX_ROWS = 1 << 27
-
-
-def conditions(given: Sequence[str]) -> dict[str, Any]:
-    """`--where COLUMN=VALUE`... as `Run.sample` takes them. Raises `UsageError`."""
-    where: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise UsageError(f"--where {text} must be COLUMN=VALUE, COLUMN=LOW..HIGH or COLUMN= (missing).")
-        low, dots, high = value.partition("..")
-        if dots and (name in where or not low or not high):
-            raise UsageError(
-                f"--where {text}: a range is LOW..HIGH, both named, and the only condition on its column."
-            )
-        if dots:
-            where[name] = between(low, high)
-        elif isinstance(where.setdefault(name, []), list):
-            where[name].append(value or None)
-        else:
-            raise UsageError(f"--where {text}: {name} has a range already, the only condition on its column.")
-    return where
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -80,7 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
     model = finished.model
     if arguments.where:
         try:
-            model = conditional.given(model, allowed(finished.domain, conditions(arguments.where)))
+            model = conditional.given(
+                model, allowed(finished.domain, conditions(arguments.where, finished.domain))
+            )
         except ValueError as error:
             raise UsageError(str(error)) from None
     codes = model.sample(arguments.rows, np.random.default_rng([seed, 0]))
@@ -119,7 +101,7 @@ def _linked(arguments: argparse.Namespace) -> None:
     assert linked is not None
     seed, model = secrets.randbits(64) if arguments.seed is None else arguments.seed, finished.model
     if arguments.where:
-        where = conditions(arguments.where)
+        where = conditions(arguments.where, finished.domain)
         check_of_people(finished.facts, finished.domain, where, "--where")
         try:
             model = conditional.given(model, allowed(finished.domain, where))

@@ -187,8 +187,8 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
     # a database's address may hold a password
     echo = "an address" if isinstance(given, str) and "://" in given else value_text(given)
     table.problem(
-        f'must name a .csv, .parquet or .xlsx file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table in '
-        'parts are named { tallies = "..." }',
+        f'must name a .csv, .tsv, .parquet or .xlsx file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table '
+        'in parts are named { tallies = "..." }',
         "data",
     )
     return None

@@ -443,7 +443,7 @@ def test_what_data_may_be() -> None:
         with pytest.raises(StudyInvalid) as caught:
             locate(bad)  # type: ignore[arg-type]
         assert CANARY not in everything_in(caught.value)
-    with pytest.raises(DataRefused, match=r"\.csv, \.parquet or \.xlsx"):
+    with pytest.raises(DataRefused, match=r"\.csv, \.tsv, \.parquet or \.xlsx"):
         locate("people.ods")
 
 

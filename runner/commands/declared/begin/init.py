@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         metavar="[NAME=]FILE",
         action="append",
         default=[],
-        help="a custodian's .csv, .parquet or .xlsx; several are compared",
+        help="a custodian's .csv, .tsv, .parquet or .xlsx; several are compared",
     )
     parser.add_argument(
         "--linked",
