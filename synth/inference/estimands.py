@@ -28,6 +28,8 @@ CURVED = (
     "The question multiplies numbers that are known too badly, by the measurements and their noise, for an interval of their "
     "product: ask for each of them."
 )
+MAX_NUMBER = 1e60
+"""Of a question's numbers, and one over the least: their fourth powers are summed."""
 Parts = Mapping[str, Part]
 
 
@@ -139,6 +141,11 @@ class _Asker:
             left, right = self._value(expression.left, given), self._value(expression.right, given)
             operations = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}
             found, sign = operations[expression.operator](right), expression.operator
+            size = max(map(abs, (found.value, *found.gradient.values())))
+            if not (size == 0 or 1 / MAX_NUMBER < size < MAX_NUMBER):
+                raise Unanswerable(
+                    "The question makes numbers that are too large or too small to be reckoned with; write it in other units."
+                )
             is_positive = left.value > 0 and right.value > 0
             if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
                 return Scalar(found.value, found.gradient, pair=(sign, left, right))

@@ -10,6 +10,7 @@ import pytest
 from synth.domain import Codes, Domain
 from synth.inference.answers import UNBOUNDED
 from synth.inference.estimands import CURVED
+from synth.inference.licence import Unanswerable
 from synth.inference.regression import UNSOLVED
 from synth.mrf import Measurement, fit
 from tests.synth.inference.small import AB, AC, BC, ask, measured, model, people
@@ -80,6 +81,16 @@ def test_a_fit_of_a_regressor_far_from_0_has_a_solution() -> None:
     exact = measured(table, [AB, BC, AC], [Fraction(1)] * 3)
     found = ask(["logistic(b == 1 ~ a)"], exact, model(exact, 4000))
     assert all(answer.low is not None for answer in found)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["1e308 * share(a == 1)", "share(a == 1) - 1e308 / share(b == 1)", "count(a == 1) * 1e-40 * 1e-40"],
+)
+def test_numbers_beyond_what_can_be_reckoned_with_are_one_sentence(question: str) -> None:
+    exact = measured(of_difference(0.1), [AB], [Fraction(1)], domain=PLAIN)
+    with pytest.raises(Unanswerable, match="other units"):
+        ask([question], exact, model(exact, 1000, PLAIN), PLAIN)
 
 
 def test_an_answer_says_where_how_columns_go_together_is_not_bounded() -> None:
