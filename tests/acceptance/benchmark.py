@@ -55,6 +55,8 @@ OURS = {
 LIMIT_S = 150.0
 """Seconds of CPU for one run of another's."""
 MINUTES = 25.0
+FOR_TABLES = 0.5
+"""Share of the minutes that secure steps and whole runs leave to the tables."""
 PROTOCOLS = (("scores",), ("select",), ("multiply", "--bits", "64"), ("gaussian", "--sigma", "100"))
 BACKENDS = ("replicated", "pair", "shamir")
 REPEATS = "1"
@@ -84,9 +86,14 @@ class Clock:
         """Seconds that are left; 0 when it is over."""
         return max(0.0, self._end - time.monotonic())
 
+    @property
+    def before_tables_s(self) -> float:
+        """Seconds that are left for what comes before the tables."""
+        return max(0.0, self.left_s - FOR_TABLES * 60 * self.minutes)
+
     def over(self, what: str) -> None:
         """Note that this was not begun, or not finished."""
-        self.left_out[what] = f"the {self.minutes:g} minutes of this benchmark were over"
+        self.left_out[what] = f"its part of the {self.minutes:g} minutes of this benchmark was over"
 
 
 def measured(clock: Clock, *arguments: str) -> list[dict[str, Any]]:
@@ -98,10 +105,10 @@ def measured(clock: Clock, *arguments: str) -> list[dict[str, Any]]:
             stdout=subprocess.DEVNULL,
         ) as bench:
             try:
-                if bench.wait(clock.left_s):
+                if bench.wait(clock.before_tables_s):
                     raise subprocess.CalledProcessError(bench.returncode, bench.args)
             except subprocess.TimeoutExpired:
-                bench.terminate()
+                bench.terminate()  # it says so on standard error, and ends its parties
                 clock.over(f"`bench {' '.join(arguments)}`")
                 return []
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
