@@ -187,7 +187,8 @@ def synthesizers(
 ) -> Iterator[str]:
     """Tables by us and by others, which have one run each. others: interpreters by name."""
     rows = [
-        Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon, seeds)) for who, text in OURS.items()
+        Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon, seeds, clock))
+        for who, text in OURS.items()
     ]
     for name, figures in _theirs(of, epsilon, others, seeds[0], clock):
         rows.append(Figures(name, False, figures))
@@ -198,8 +199,13 @@ def synthesizers(
     yield "\n" + losses(rows, ("asked triples", "all pairs", "CPU"))
 
 
-def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int]) -> tuple[float, ...]:
-    done = [run(Row.parse(text), of, epsilon, DELTA, seed) for seed in seeds]
+def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int], clock: Clock) -> tuple[float, ...]:
+    done = []
+    for seed in seeds:
+        if done and not clock.left_s:
+            clock.over(f"{text} on {of.name} at epsilon {epsilon:g}, from seed {seed} on")
+            break
+        done.append(run(Row.parse(text), of, epsilon, DELTA, seed))
     means = [statistics.mean(one.scores[key] for one in done) for key in ("err", "all2")]
     return *means, statistics.mean(one.cpu_s[0] for one in done)
 
@@ -306,7 +312,10 @@ def page(
     yield "By a trusted curator for all: noise on shares has the same law."
     for epsilon in epsilons:
         for of in tables:
-            yield from synthesizers(of, others, epsilon, seeds, clock)
+            if clock.left_s:
+                yield from synthesizers(of, others, epsilon, seeds, clock)
+            else:
+                clock.over(f"{of.name} at epsilon {epsilon:g}")
     yield "\n## 4. Left out\n"
     yield from table("what", "why")
     for what, why in clock.left_out.items():

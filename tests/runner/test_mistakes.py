@@ -189,7 +189,7 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
             "write --from before each: --from north.csv --from south.csv.",
         ),
         ("sample out -n 5 --where sex=f age=40", 2, "arguments: age=40; write --where before each"),
-        ("infer out 'mean(age)' --level 95", 2, "--level"),
+        ("infer out 'mean(age)' --level 95", 2, "The level must be from 0.5 to below 1, got 95."),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
         # the ledger
