@@ -114,7 +114,8 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def one_each(self, given: Sequence[str], unknown: str) -> str:
-        """A hint for `--from a.csv b.csv`, of an option that is written once for each; empty if there is none such."""
+        """A hint for `--from a.csv b.csv`, of an option that is written once for each; empty if there is none
+        such."""
         before = given[: given.index(unknown)] if unknown in given else []
         option = next((word for word in reversed(before) if word[:1] == "-"), "")
         if isinstance(self._option_string_actions.get(option), argparse._AppendAction):

@@ -5,10 +5,10 @@ test: figures.
     make benchmark DATA=DIR TABLES=adult    also on tables of `bench utility`
     make benchmark MINUTES=60               for longer than 25 minutes
 
-It ends by itself: what has not begun when its minutes are over is left out, what runs then is stopped, and what
-another program needs more than LIMIT_S seconds of CPU for is stopped and not asked for again. The page lists each of
-these, and what is not installed, with the reason. Ours come first, then what others take the least for; the first
-epsilon of all tables before the second.
+It ends by itself: what has not begun when its minutes are over is left out, and what runs then is stopped, but for
+a table of ours, of seconds of CPU. What another program needs more than LIMIT_S seconds of CPU for is stopped and
+not asked for again. The page lists each of these, and what is not installed, with the reason. Ours come first, then
+what others take the least for; the first epsilon of all tables before the second.
 
 Protocols: party processes of this machine over loopback, beside MPyC's own secure arrays (at the size that
 they manage; per cell, never extrapolated; CPU is the busiest party's, which a busy machine tells of too) and plain
