@@ -78,7 +78,8 @@ def _code(column: Column, name: str, value: Any) -> int:
     except (pa.ArrowException, ValueError, TypeError):
         raise UsageError(f"Column {name}: {value!r:.60} is of a type that no column holds.") from None
     if misfits:
-        raise UsageError(f"Column {name}: {value!r:.60} is not a value of it ({misfits[0].reason}).")
+        meant = nearest(str(value), [written(each) for each in column.listed])
+        raise UsageError(f"Column {name}: {value!r:.60} is not a value of it{meant} ({misfits[0].reason}).")
     if coder.unlisted:  # a custodian's table may hold any; somebody who asks for rows names what is declared
         texts = [written(each) for each in column.listed]
         raise UsageError(

@@ -54,9 +54,12 @@ def carried_out_by(name: str, function: str = "run", *, alone: bool = False) -> 
 
 
 def whole_number(text: str) -> int:
-    """A count as people write it: 100000, 100_000 or 1e5. For argparse, which says so of what is none."""
+    """A count as people write it: 100000, 100_000 or 1e5. For argparse, which says so of what is none, and of
+    1.000, which is a thousand to some."""
     try:
         number = Decimal(text)
+        if "." in text and "e" not in text.lower():
+            raise ValueError("a decimal point without an exponent")
         if number == number.to_integral_value() and abs(number) < 10**15:
             return int(number)
     except (ArithmeticError, ValueError):

@@ -113,6 +113,15 @@ class Parser(argparse.ArgumentParser):
                 return f'; did you mean "-{word}"?'
         return ""
 
+    def one_each(self, given: Sequence[str], unknown: str) -> str:
+        """A hint for `--from a.csv b.csv`, of an option that is written once for each; empty if there is none
+        such."""
+        before = given[: given.index(unknown)] if unknown in given else []
+        option = next((word for word in reversed(before) if word[:1] == "-"), "")
+        if isinstance(self._option_string_actions.get(option), argparse._AppendAction):
+            return f"; write {option} before each"
+        return ""
+
     def _options(self) -> list[str]:
         """Names of all options of this parser."""
         options = [option for action in self._actions for option in action.option_strings]
@@ -206,9 +215,8 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
         arguments, unknown = whole.parse_known_args(given)
         if unknown:
             of = whole.of_command(given)
-            of.error(
-                _UNKNOWN + " ".join(unknown) + ("" if unknown[0][0] in _DASHES else of.of_one_dash(given))
-            )
+            hint = "" if unknown[0][0] in _DASHES else of.of_one_dash(given) or of.one_each(given, unknown[0])
+            of.error(f"{_UNKNOWN}{' '.join(unknown)}{hint}")
         vars(arguments).update(embedded or {})
         arguments.run(arguments)
         sys.stdout.flush()

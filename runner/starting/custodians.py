@@ -67,7 +67,8 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
     """The tables of custodians, by their names. Columns are in the order of the first, and are called as
     there.
 
-    Raises `DataRefused` for a table of which two columns are called alike but for capitals, blanks and the like.
+    Raises `DataRefused` for a table of which two columns are called alike but for capitals, blanks and the
+    like.
     """
     spelled: dict[str, dict[str, str]] = {}
     for custodian, table in tables.items():

@@ -21,7 +21,7 @@ from mpc_protocols.options import Options
 from mpc_protocols.process.installation import program
 from runner.study import together
 from runner.study.declared.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
-from runner.study.declared.table import Own, Table, read_toml, value_text
+from runner.study.declared.table import Own, Table, private_instead, read_toml, value_text
 from runner.study.declared.tables import Privacy, Session, Unit
 from runner.study.model import Party, Study, VerticalStudy, unchecked_inputs
 from runner.study.sections import inference, linked, prior
@@ -85,6 +85,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths
     start, and its name."""
     found: list[str] = []
+    if private := private_instead(str(path), tree):
+        return None, [private]
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     stated = has_workload(tree) and "table" not in tree  # linked tables have a workload of their own
     needed = ("study", "privacy", *(("workload",) if stated else ()), "domain", "party")

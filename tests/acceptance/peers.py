@@ -34,7 +34,8 @@ class Made:
 
 
 WALL_PER_CPU_S = 20
-"""How long a side may take for each second of CPU that it may: machines are busy, and a side that waits for ever ends."""
+"""How long a side may take for each second of CPU that it may: machines are busy, and a side that waits for
+ever ends."""
 
 
 def table_of(
@@ -45,8 +46,8 @@ def table_of(
     limit_s: float,
     wall_s: float | None = None,
 ) -> Made | None:
-    """One run of a side on a table; None if it took longer than it may. limit_s: seconds of CPU. wall_s: seconds of
-    the clock; None: WALL_PER_CPU_S for each of CPU. Raises what its process ends with if it fails."""
+    """One run of a side on a table; None if it took longer than it may. limit_s: seconds of CPU. wall_s: of the
+    clock; None: WALL_PER_CPU_S for each of CPU. Raises what its process ends with if it fails."""
     columns = list(table.domain.names)
     with tempfile.TemporaryDirectory() as folder:
         study = {"sizes": table.domain.sizes, "workload": table.workload.cliques}

@@ -105,10 +105,15 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("sample out -n 5 --seed -1", 2, "--seed must be at least 0"),
         ("plan study.toml -n 0", 2, "--rows must be at least 1"),
         ("plan study.toml -n ten", 2, "a whole number"),
+        ("plan study.toml -n 1,000", 2, "a whole number such as 1000 or 1e5"),
+        ("plan study.toml -n 1.000", 2, "a whole number such as 1000 or 1e5"),
+        ("plan study.toml -p nroth", 2, 'the study has no party nroth (did you mean "north"?)'),
+        ("plan study.toml --private nroth=north.toml", 2, 'did you mean "north"'),
         # rows of a kind
         ("sample out -n 5 --where age", 2, "must be COLUMN=VALUE"),
         ("sample out -n 5 --where agee=40", 2, 'did you mean "age"'),
         ("sample out -n 5 --where sex=x", 2, "is not a value of it"),
+        ("sample out -n 5 --where sex=F", 2, "'F' is not a value of it (did you mean \"f\"?)"),
         ("sample out -n 5 --where age=40..", 2, "both named"),
         ("sample out -n 5 --where age=60..40", 2, "in the wrong order"),
         ("sample out -n 5 --where sex=f..m", 2, "has no order"),
@@ -144,7 +149,11 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("run south.csv", 10, "`cosynth init DIR --from south.csv`"),
         ("check .", 10, "is a directory; name study.toml"),
         ("run out", 10, "is a directory; name a file in it"),
-        ("plan north.toml", 10, "north.toml"),
+        (
+            "plan north.toml",
+            10,
+            "north.toml: looks like a party's private file, not like a study; name it by --private",
+        ),
         # private files
         ("check study.toml --private north.toml", 2, "--party NAME"),
         ("check study.toml --private nroth=north.toml", 2, 'did you mean "north"'),
@@ -173,6 +182,14 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
             30,
             "b: the names of columns 1 and 3 differ in capitals or blanks",
         ),
+        ("init new --from north.csv south.csv", 2, "arguments: south.csv; write --from before each"),
+        (
+            "init new --from north.csv,south.csv",
+            2,
+            "write --from before each: --from north.csv --from south.csv.",
+        ),
+        ("sample out -n 5 --where sex=f age=40", 2, "arguments: age=40; write --where before each"),
+        ("infer out 'mean(age)' --level 95", 2, "The level must be from 0.5 to below 1, got 95."),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
         # the ledger

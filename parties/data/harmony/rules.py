@@ -50,7 +50,8 @@ class Dialect(Options):
         return DELIMITERS[self.delimiter]
 
     def of(self, path: Path) -> Dialect:
-        """As a file of this name is read: tabs separate the fields of a .tsv, unless semicolons or bars are said to."""
+        """As a file of this name is read: tabs separate the fields of a .tsv, unless semicolons or bars are
+        said to."""
         tabbed = path.suffix.lower() == TABS and self.delimiter == ","
         return replace(self, delimiter="\t") if tabbed else self
 

@@ -37,6 +37,14 @@ def _tables(
     `UsageError`."""
     tables: dict[str, Path] = {}
     for text in given:
+        several = text.split(",")
+        if len(several) > 1 and all(
+            one.strip() and Path(os.path.expanduser(one.strip())).is_file() for one in several
+        ):
+            raise UsageError(
+                f"{option} {text} names several files; write {option} before each: "
+                f"{' '.join(f'{option} {one.strip()}' for one in several)}."
+            )
         name, mark, file = text.partition("=")
         path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
         name = name if mark and file and not Path(text).exists() else called(path.stem)

@@ -30,6 +30,7 @@ from runner.forecast import (
 from runner.party.synthesis import plan_of
 from runner.results.warnings import emphasised
 from runner.study import load, private_file
+from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
     from runner.forecast.quality import Quality
@@ -76,7 +77,10 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         own = private_file_of_one(arguments.private, arguments.party)
         private = {} if own is None else {arguments.party: own}
-    study = _with_tables(load(arguments.study), private)
+    study = load(arguments.study)
+    if arguments.party is not None:
+        _known(study, arguments.party, f"--party {arguments.party}")
+    study = _with_tables(study, private)
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
     delay_us = min(MAX_DELAY_US, round(1000 * (delay or 0.0)))
     if arguments.compare:
@@ -128,16 +132,19 @@ def _quality(found: Quality | None, tried: Trial | None) -> dict[str, Any] | Non
     }
 
 
+def _known(study: Study, name: str, said: str) -> None:
+    """Raise `UsageError` for a name that no party of the study has. said: the option."""
+    names = [party.name for party in study.parties]
+    if name not in names:
+        raise UsageError(
+            f"{said}: the study has no party {name}{nearest(name, names)}; it has {', '.join(names)}."
+        )
+
+
 def _with_tables(study: Study, private: Mapping[str, Path]) -> Study:
     """The study with where these parties' tables lie. Raises `StudyInvalid`, `UsageError`."""
-    if not private:
-        return study
-    names = [party.name for party in study.parties]
     for name, file in private.items():
-        if name not in names:
-            raise UsageError(
-                f"--private {name}={file}: the study has no party {name}; it has {', '.join(names)}."
-            )
+        _known(study, name, f"--private {name}={file}")
     parties = [
         replace(party, data=private_file.location(study, party.name, private_file.load(private[party.name])))
         if party.name in private

@@ -57,7 +57,8 @@ def _add(where: dict[str, Any], text: str) -> None:
 
 
 def _as_written_here(text: str, domain: Domain) -> str:
-    """The options that a text of another grammar stands for; an empty text if it is of this one, or of none."""
+    """The options that a text of another grammar stands for; an empty text if it is of this one, or of
+    none."""
     if _fits([text], domain):
         return ""
     found: list[str] = []

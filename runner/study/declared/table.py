@@ -96,6 +96,13 @@ def _table_instead(path: Path) -> StudyInvalid:
     )
 
 
+def private_instead(file: str, tree: Mapping[str, Any]) -> str:
+    """The sentence about a private file that is given as a study; an empty text if it is none."""
+    if "study" in tree or "party" in tree or not {"data", "ledger", "harmonise", "csv"} & tree.keys():
+        return ""
+    return f"{file}: looks like a party's private file, not like a study; name it by --private, after the study's file."
+
+
 def listed(words: Iterable[str]) -> str:
     """Words as a sentence lists them."""
     quoted = [f'"{word}"' for word in words]
