@@ -75,7 +75,7 @@ def unfolded(
     """
     names = tuple(name for name in linked.people.names if name in people.columns)
     table = columns_of(people, linked.key, names)
-    _fits(people, linked.people.subset(names) if names else None)
+    fits(people, linked.people.subset(names) if names else None)
     keys = people_keys(people, table, linked.key)
     columns = {linked.key: table[linked.key], **{name: table[name] for name in names}}
     own_columns, told = _beneath(children, linked, keys, key)
@@ -111,7 +111,7 @@ def _children(
     for sentence in inspect(source, child.domain, keys=[linked.key, *wanted]).problems:
         raise DataRefused(sentence)
     table = columns_of(source, linked.key, tuple(wanted))
-    _fits(source, child.domain)
+    fits(source, child.domain)
     owners = keys_of(source, table, linked.key)
     person = np.asarray(pc.index_in(owners, people).fill_null(-1), dtype=np.int64)
     there = np.flatnonzero(person >= 0)
@@ -216,7 +216,7 @@ def columns_of(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa
     return {name: table[name].combine_chunks() for name in (key, *names)}
 
 
-def _fits(source: Source, domain: object) -> None:
+def fits(source: Source, domain: object) -> None:
     """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this
     table, not of the copy."""
     if domain is None:

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import validate
 from parties.data.libraries import sa
+from parties.data.linked.draw_key import drawing_key
 from parties.data.linked.keys import MAX_WHOLE, inexact
-from parties.data.linked.places import LinkedPlaces, drawing_key, orphan
+from parties.data.linked.places import LinkedPlaces, orphan
 from parties.data.linked.unfold import MAX_ROWS, Unfolding
 from parties.data.source import Source, open_source
 from parties.data.sql.cases import number
@@ -242,7 +243,7 @@ class UnfoldedInside(Source):
             .subquery("people")
         )
         chosen = [people.c[f"p{place}"].label(_name(name)) for place, name in enumerate(own)]
-        joined, secret = people, drawing_key(self._linked)
+        joined, secret = people, drawing_key(self._linked.draws)
         # tables still to be joined, each with the key of its rows' owner and a name that no other has
         waiting = [(table, people.c.person, f"{at}") for at, table in enumerate(self._children)]
         while waiting:
