@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.linked.draw_key import drawing_key
 from parties.data.source import open_source
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.files import add_files
@@ -30,9 +31,16 @@ def own_counts(
     if data.tallies is not None:
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
     if data.cluster is not None:
+        counting = counting_of(study, cliques, data.recipe)
+        if study.linked is not None:
+            from parties.data.tallies.engines.dask_linked import unfold_on_cluster
+
+            key = drawing_key(data.draws)
+            return unfold_on_cluster(
+                data.cluster, counting, study.linked, key, data.dialect, allow_empty=allow_empty
+            )
         from parties.data.tallies.engines.dask_cluster import count_on_cluster
 
-        counting = counting_of(study, cliques, data.recipe)
         return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)
     with open_source(data.locate()) as source:
         return count_by_workers(

@@ -137,7 +137,7 @@ def location(
     if found is None:
         return None
     found = read_by_rules(study, found, private.rules)
-    if found.linked is None:
+    if found.linked is None and (study.linked is None or found.cluster is None):
         return found
     return replace(found, draws=DrawKey(private.ledger.file, digest(study, "")))
 
@@ -172,10 +172,12 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
             f"{study.path}: data has push_down = true, and owners of different columns need their rows; leave it out."
         )
     if found.parts is not None:
-        _check_parts(study, found.parts.by_unit)
+        # Dask sorts linked tables by persons itself
+        sorted_there = study.linked is not None and found.cluster is not None
+        _check_parts(study, found.parts.by_unit or sorted_there)
     if not rules.stated:
         return found
-    if found.linked is not None:
+    if found.linked is not None or (study.linked is not None and found.cluster is not None):
         return _linked_by_rules(found, rules)
     alignment = study.alignment if isinstance(study, VerticalStudy) else None
     if alignment is not None and not alignment.psu:
@@ -203,7 +205,9 @@ def _linked_by_rules(found: DataLocation, rules: Rules) -> DataLocation:
             f"{rules.file}: [harmonise] is not read for linked tables; make the columns fit where the tables are "
             f"exported, and remove it."
         )
-    children = {name: replace(child, dialect=rules.dialect) for name, child in (found.children or {}).items()}
+    if found.children is None:
+        return replace(found, dialect=rules.dialect)
+    children = {name: replace(child, dialect=rules.dialect) for name, child in found.children.items()}
     return replace(found, dialect=rules.dialect, children=children)
 
 

@@ -472,9 +472,33 @@ def test_parts_that_are_cut_by_persons_are_unfolded_and_counted_where_they_are(t
     assert "a folder with a file of each" in ask(
         "tally", trial.path, "--data", whole, "--out", tmp_path / "x", code=2
     )
-    own.write_text('data = { dask = "tls://x:1", ca = "a", cert = "b", key = "c", url = "/x/*.csv" }\n')
-    assert "Dask counts files of one table" in ask(
-        "check", trial.path, "--party", "north", "--private", own, code=10
-    )
     with pytest.raises(StudyInvalid, match="a DataFrame is one table"):
         tally_spark(trial.path, None, tmp_path / "x", name="all")
+
+
+def test_a_dask_cluster_of_linked_tables_is_named_in_full(tmp_path: Path) -> None:
+    """What the cluster then does: `tests/parties/data/tallies/test_dask.py`."""
+    linked.write(tmp_path, count=3)
+    trial, own = load(tmp_path / "study.toml"), tmp_path / "own.toml"
+
+    def placed(url: str, more: str = "") -> Any:
+        own.write_text(
+            f'data = {{ dask = "tls://x:1", ca = "a", cert = "b", key = "c", url = {url}{more} }}\n'
+        )
+        private = private_file.load(own)
+        return private_file.location(trial, "north", private)
+
+    both = '{ patients = "/mnt/p/*.parquet", visits = "/mnt/v/*.parquet" }'
+    found = placed(both)
+    assert dict(found.cluster.tables) == {"patients": "/mnt/p/*.parquet", "visits": "/mnt/v/*.parquet"}
+    assert found.dataset == found.cluster.files == "/mnt/p/*.parquet" and found.draws is not None
+    for url, more, said in (
+        ('"/mnt/p/*.parquet"', "", "data.url lacks the table patients; write url = { patients ="),
+        ('{ patients = "/mnt/p/*.parquet" }', "", "data.url lacks the table visits"),
+        (both.replace("visits", "visit"), "", 'data names "visit", which is no table'),
+        (both, ', partitioned_by = "id"', "partitioned_by has no meaning where Dask unfolds"),
+        (both.replace("/mnt/v", "v"), "", "absolute path"),
+    ):
+        with pytest.raises(StudyInvalid) as caught:
+            placed(url, more)
+        assert said in caught.value.sentence

@@ -183,6 +183,13 @@ def test_a_dask_cluster_is_named_in_full(study: Path) -> None:
         assert any(words in sentence for sentence in private_file.problems(private)), words
 
 
+def test_tables_that_the_study_does_not_have_are_not_counted_by_a_cluster(study: Path) -> None:
+    private = study.parent / "north.toml"
+    private.write_text(DASK.replace('"/mnt/p/*.parquet"', '{ patients = "/mnt/p/*.parquet" }'))
+    with pytest.raises(StudyInvalid, match="data names several tables"):
+        private_file.location(load(study), "north", private_file.load(private))
+
+
 def test_a_cluster_does_not_trust_the_parties_of_the_session(study: Path) -> None:
     private, folder = study.parent / "north.toml", study.parent
     for name in ("ca.crt", "copy.crt"):

@@ -37,6 +37,11 @@ class DrawKey:
         ).digest()
 
 
+def drawing_key(draws: DrawKey | None) -> bytes:
+    """That of a study's draws; None: a fresh one. Raises `DataRefused`."""
+    return secrets.token_bytes(BYTES) if draws is None else draws.derive()
+
+
 def _secret(file: Path) -> bytes:
     """What the file holds; it is made, readable by its owner alone, if there is none."""
     with suppress(FileNotFoundError):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.coding import plain
 from synth.domain.categorical import shown_as
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int
     raise DataRefused(
         f'{source.label}, column "{child.order}": data of type {column.type} have no order; make them numbers, days or times.'
     )
+
+
+def form_of_texts(child: ChildTable, column: pa.Array) -> str:
+    """How an order that has passed `ranks` is written, where it is texts: "numbers" or "days"; "" where it is
+    none, or empty. Parts of a table are compared by it: each alone is ordered either way."""
+    column = plain(column)
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    listed = child.ordered_by is not None and child.domain.columns[child.ordered_by].listed
+    if not text or listed or not len(column):
+        return ""
+    return "days" if pc.match_substring_regex(column, ISO)[0].as_py() else "numbers"
 
 
 def _of_texts(source: Source, name: str, column: pa.Array) -> pa.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
 from parties.data.harmony.rules import RFC
-from parties.data.linked.draw_key import BYTES, DrawKey
+from parties.data.linked.draw_key import DrawKey, drawing_key
 from parties.data.linked.unfold import unfold
 from parties.data.source import open_source
 
@@ -43,24 +42,26 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
 
 def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> DataRefused:
     """What is said of a row of the table `name` that has no parent. place: "" where no row was seen."""
-    where, owner = f", {place}" if place else ", a row", linked.linked.owner(name)
-    keys = {child.name: str(child.key) for child in linked.linked.children}
-    parent = linked.children.get(owner, location)
+    labels = {linked.linked.parent: location.label}
+    labels |= {child: where.label for child, where in linked.children.items()}
+    return orphan_of(labels, linked.linked, name, place)
+
+
+def orphan_of(labels: Mapping[str, str], linked: LinkedTables, name: str, place: str) -> DataRefused:
+    """The same of tables that are called so."""
+    where, owner = f", {place}" if place else ", a row", linked.owner(name)
+    keys = {child.name: str(child.key) for child in linked.children}
+    parent = labels.get(owner, labels[linked.parent])
     return DataRefused(
-        f'{linked.children[name].label}, column "{keys.get(owner, linked.linked.key)}"{where}: no row of {parent.label} '
+        f'{labels[name]}, column "{keys.get(owner, linked.key)}"{where}: no row of {parent} '
         f"has this key; every row of {name} needs a row of {owner}, by a key that is written alike (1, 01 and 1.0 are three)."
     )
-
-
-def drawing_key(linked: LinkedPlaces) -> bytes:
-    """Of this study's draws. Raises `DataRefused`."""
-    return secrets.token_bytes(BYTES) if linked.draws is None else linked.draws.derive()
 
 
 def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
     """The copy, and what its owner may know of it. Raises `DataRefused`, but not for orphans: those are in no
     row."""
-    key = drawing_key(linked)
+    key = drawing_key(linked.draws)
     with ExitStack() as stack:
         people = stack.enter_context(open_source(replace(location, linked=None)))
         children = {name: stack.enter_context(open_source(place)) for name, place in linked.children.items()}

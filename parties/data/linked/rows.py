@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from parties.data.linked.keys import keys_of, people_keys
 from parties.data.linked.order import ranks
 from parties.data.linked.places import LinkedPlaces, orphan
-from parties.data.linked.unfold import MAX_ROWS, columns_of, keys_of, people_keys, within
+from parties.data.linked.unfold import MAX_ROWS, columns_of, within
 from parties.data.records import read
 from parties.data.source import open_source
 from synth.linked.folding import Children

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from pyarrow import parquet
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.scan import Scan, inspect
+from parties.data.linked.keys import as_texts, keys_of, people_keys, place_of_row
 from parties.data.linked.order import ranks
 from synth.linked.tables import ChildTable, LinkedTables
 
@@ -57,14 +57,25 @@ class Unfolding:
 def unfold(
     people: Source, children: dict[str, Source], linked: LinkedTables, key: bytes, folder: Path
 ) -> tuple[Path, list[Unfolding]]:
-    """Write the copy; hand back where it is, and what its owner may know. key: of the draws.
+    """Write the copy; hand back where it is, and what its owner may know. Raises as `unfolded`."""
+    table, told = unfolded(people, children, linked, key)
+    path = folder / COPY
+    parquet.write_table(table, path)
+    path.chmod(0o600)
+    return path, told
+
+
+def unfolded(
+    people: Source, children: dict[str, Source], linked: LinkedTables, key: bytes
+) -> tuple[pa.Table, list[Unfolding]]:
+    """The key's column and those of a person's row; and what the owner may know. key: of the draws.
 
     children: by name, of those that this custodian has. Raises `DataRefused` for tables that do not fit each
-    other or the study.
+    other or the study, but not for children without a parent: those are in no row.
     """
     names = tuple(name for name in linked.people.names if name in people.columns)
     table = columns_of(people, linked.key, names)
-    _fits(people, linked.people.subset(names) if names else None)
+    fits(people, linked.people.subset(names) if names else None)
     keys = people_keys(people, table, linked.key)
     columns = {linked.key: table[linked.key], **{name: table[name] for name in names}}
     own_columns, told = _beneath(children, linked, keys, key)
@@ -75,10 +86,7 @@ def unfold(
                 "own data: %s: children %d; without a parent %d; people with more than %d: %d, children left out %d",
                 child.name, own.children, own.orphans, child.max_rows, own.truncated, own.left_out,
             )  # fmt: skip
-    path = folder / COPY
-    parquet.write_table(pa.table(columns), path)
-    path.chmod(0o600)
-    return path, told
+    return pa.table(columns), told
 
 
 def _beneath(
@@ -103,16 +111,16 @@ def _children(
     for sentence in inspect(source, child.domain, keys=[linked.key, *wanted]).problems:
         raise DataRefused(sentence)
     table = columns_of(source, linked.key, tuple(wanted))
-    _fits(source, child.domain)
+    fits(source, child.domain)
     owners = keys_of(source, table, linked.key)
     person = np.asarray(pc.index_in(owners, people).fill_null(-1), dtype=np.int64)
     there = np.flatnonzero(person >= 0)
     orphans = len(person) - len(there)
-    place = _place(source, int(np.argmax(person < 0))) if orphans else ""
+    place = place_of_row(source, int(np.argmax(person < 0))) if orphans else ""
     order = np.zeros(len(person), dtype=np.int64)
     if child.order is not None:
         order = ranks(source, child, table[child.order])
-    keep, draw = _hashes(key, child, owners, [_texts(source, name, table[name]) for name in wanted])
+    keep, draw = _hashes(key, child, owners, [as_texts(source, name, table[name]) for name in wanted])
     person, order, keep, draw = person[there], order[there], keep[there], draw[there]
     count, first, second, left_out, truncated = draws(person, order, keep, draw, len(people), child)
     columns: dict[str, pa.Array] = {child.count: pa.array(count)}
@@ -210,7 +218,7 @@ def columns_of(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa
     return {name: table[name].combine_chunks() for name in (key, *names)}
 
 
-def _fits(source: Source, domain: object) -> None:
+def fits(source: Source, domain: object) -> None:
     """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this
     table, not of the copy."""
     if domain is None:
@@ -220,52 +228,3 @@ def _fits(source: Source, domain: object) -> None:
         pass
     for sentence in scan.problems():
         raise DataRefused(sentence)
-
-
-def keys_of(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
-    """The keys as text. Raises `DataRefused` for a row without."""
-    texts = _texts(source, key, table[key])
-    absent = pc.or_kleene(pc.is_null(table[key], nan_is_null=True), pc.equal(texts, "")).fill_null(True)
-    if pc.any(absent).as_py():
-        row = int(np.argmax(np.asarray(absent)))
-        raise DataRefused(
-            f'{source.label}, column "{key}", {_place(source, row)}: a row has no key, so its person is not known.'
-        )
-    return texts
-
-
-def _texts(source: Source, name: str, column: pa.Array) -> pa.Array:
-    """Raises `DataRefused` for values that have no text of their own, as lists."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    with suppress(pa.ArrowException):  # its text may quote a value
-        return column if pa.types.is_string(column.type) else column.cast(pa.string())
-    raise DataRefused(
-        f'{source.label}, column "{name}": data of type {column.type} cannot be compared; convert them to text or numbers.'
-    )
-
-
-def people_keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
-    """Those of a parent table. Raises `DataRefused` also for a person who is there twice."""
-    keys = keys_of(source, table, key)
-    if (repeated := _first_repeat(keys)) is not None:
-        raise DataRefused(
-            f'{source.label}, column "{key}", {_place(source, repeated)}: this key is there already, and it names one row of '
-            "this table."
-        )
-    return keys
-
-
-def _first_repeat(keys: pa.Array) -> int | None:
-    """The first row whose key stands in an earlier one."""
-    codes = np.asarray(pc.dictionary_encode(keys).indices, dtype=np.int64)
-    _, first = np.unique(codes, return_index=True)
-    if len(first) == len(codes):
-        return None
-    again = np.ones(len(codes), dtype=bool)
-    again[first] = False
-    return int(np.argmax(again))
-
-
-def _place(source: Source, row: int) -> str:
-    return source.places({row})[row]

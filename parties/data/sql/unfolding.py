@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import validate
 from parties.data.libraries import sa
-from parties.data.linked.places import LinkedPlaces, drawing_key, orphan
+from parties.data.linked.draw_key import drawing_key
+from parties.data.linked.keys import MAX_WHOLE, inexact
+from parties.data.linked.places import LinkedPlaces, orphan
 from parties.data.linked.unfold import MAX_ROWS, Unfolding
 from parties.data.source import Source, open_source
 from parties.data.sql.cases import number
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from synth.linked.tables import ChildTable
 
 COUNT = Kind("integer", "bigint")
+SINGLES = ("real", "float", "float4", "halffloat")
+"""Types that are single precision in some database; in others their keys are bounded too early."""
 ORDERED = ("integer", "decimal", "double", "date", "timestamp")
 
 
@@ -109,6 +113,7 @@ class UnfoldedInside(Source):
                 )
             key = self._linked.linked.key
             _check_keys(self, key, "so its person is not known")
+            _check_floats(self, self._people, key)
             names = [name for name in self._linked.linked.people.names if name in self._header]
             self.told: list[Unfolding] = []
             owner = _Owner(self.label, key, self._people.relation, self._people.kinds)
@@ -149,6 +154,7 @@ class UnfoldedInside(Source):
             if child.key is not None:
                 _check_keys(source, child.key, "so what belongs to it is not known")
             table = _Table(child, key, grouping.relation, grouping.kinds, ())
+            _check_floats(source, grouping, *(name for name in (key, child.key) if name is not None))
             facts = self._facts(table, owner, None if child.order is None else self._order(table, source))
             if facts[1]:
                 raise DataRefused(
@@ -237,7 +243,7 @@ class UnfoldedInside(Source):
             .subquery("people")
         )
         chosen = [people.c[f"p{place}"].label(_name(name)) for place, name in enumerate(own)]
-        joined, secret = people, drawing_key(self._linked)
+        joined, secret = people, drawing_key(self._linked.draws)
         # tables still to be joined, each with the key of its rows' owner and a name that no other has
         waiting = [(table, people.c.person, f"{at}") for at, table in enumerate(self._children)]
         while waiting:
@@ -328,6 +334,19 @@ def _check_keys(source: Source, key: str, unknown: str) -> None:
         raise DataRefused(
             f'{source.label}, column "{key}": a key is there twice, and it names one row of this table.'
         )
+
+
+def _check_floats(source: Source, grouping: Grouping, *keys: str) -> None:
+    """Raise `DataRefused` where a key is a floating point number that may stand for several."""
+    for key in keys:
+        kind = grouping.kinds[key]
+        if kind.group != "double":
+            continue
+        most = MAX_WHOLE["float" if kind.name.lower() in SINGLES else "double"]
+        large = sa.select(sa.func.count()).select_from(grouping.relation)
+        large = large.where(sa.or_(column(key) >= number(most), column(key) <= number(-most)))
+        if source.fetch(grouping, large, 1)[0][0]:
+            raise DataRefused(inexact(source.label, key, "", most))
 
 
 def _name(name: str) -> Any:

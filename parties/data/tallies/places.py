@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -30,7 +31,8 @@ class DaskCluster:
     """A Dask cluster that counts the parts. scheduler: its address, tls://host:port. ca, cert, key: PEM
     files, absolute.
 
-    files: the parts, a pattern of paths as the workers see them. by_unit: as of `TallyFiles`.
+    files: the parts, a pattern of paths as the workers see them. by_unit: as of `TallyFiles`. tables: of
+    linked tables a pattern each, by name; then `files` are the people's.
     """
 
     scheduler: str
@@ -39,6 +41,7 @@ class DaskCluster:
     key: Path
     files: str
     by_unit: bool = False
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dataset(self) -> str:

@@ -146,7 +146,8 @@ class PartyKeys(Options):
         "Server, Oracle, Snowflake, BigQuery, SQLite and DuckDB; with `push_down = true` only counts leave the "
         'database ([databases](../howto/databases.md)); or `{ tallies = "counted/*.tally", parts = 40, '
         'partitioned_by = "id" }`: counts of the table\'s parts, of which the last two keys are optional; or `{ '
-        'dask = "tls://scheduler:8786", ca, cert, key, url = "/mnt/people/*.parquet" }`, these two in the '
+        'dask = "tls://scheduler:8786", ca, cert, key, url = "/mnt/people/*.parquet" }` (of '
+        'linked tables `url = { patients = "...", visits = "..." }`), these two in the '
         "private file only ([large tables](../howto/large-tables.md)); or, of linked tables, `{ patients = ..., "
         "visits = ... }` with a file or database's table each ([linked tables](../howto/linked.md)). May stand "
         "in the private file instead, and a server's table must; in neither: this party only computes",

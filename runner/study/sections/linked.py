@@ -7,13 +7,14 @@ and this page follows from it. Standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
 from parties.data.location import KINDS_OF_FILES
+from parties.data.tallies.places import DaskCluster
 from runner.study.declared.keys import RESERVED, ChildKeys
 from runner.study.declared.table import Table, listed, nearest, value_text
 from runner.study.declared.tables import Alignment, Privacy
@@ -169,9 +170,10 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
     where: for sentences. Raises `StudyInvalid` for tables that the study does not have, or that it lacks.
     """
     if linked is None:
-        if data.tables is not None:
+        tables = data.tables if data.cluster is None else data.cluster.tables
+        if tables:
             raise StudyInvalid(
-                f"{where}: data names several tables ({', '.join(data.tables)}), and the study has no [table.NAME]; "
+                f"{where}: data names several tables ({', '.join(tables)}), and the study has no [table.NAME]; "
                 f"name one file."
             )
         return data
@@ -181,20 +183,12 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
     if tables is None and data.path is not None and data.path.is_dir():
         tables = _in_folder(data.path, linked.names)
     if data.cluster is not None:
-        raise StudyInvalid(
-            f"{where}: Dask counts files of one table, and linked tables are cut by persons, each part with a file of every "
-            "table: count each by `tally --data FOLDER`, and name the tallies."
-        )
+        return replace(data, cluster=_on_cluster(linked, data.cluster, where))
     if data.tallies is not None:
         return data
     if tables is None:
         tables = {linked.parent: data}
-    if foreign := [name for name in tables if name not in linked.names]:
-        raise StudyInvalid(
-            f'{where}: data names "{foreign[0]}", which is no table of the '
-            f"study{nearest(foreign[0], linked.names)}; its tables are "
-            f"{', '.join(linked.names)}."
-        )
+    _check_names(linked, tables, where)
     needed = linked.names if whole else (linked.parent,)
     if lacking := [name for name in needed if name not in tables]:
         also = "" if whole else " (a file of the keys of its people, at least)"
@@ -221,6 +215,33 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
         )
     children = {name: place for name, place in tables.items() if name != linked.parent}
     return replace(tables[linked.parent], children=children, linked=linked)
+
+
+def _check_names(linked: LinkedTables, tables: Collection[str], where: str) -> None:
+    """Raise `StudyInvalid` for a table that the study does not have."""
+    if foreign := [name for name in tables if name not in linked.names]:
+        raise StudyInvalid(
+            f'{where}: data names "{foreign[0]}", which is no table of the '
+            f"study{nearest(foreign[0], linked.names)}; its tables are "
+            f"{', '.join(linked.names)}."
+        )
+
+
+def _on_cluster(linked: LinkedTables, cluster: DaskCluster, where: str) -> DaskCluster:
+    """The cluster that unfolds them. Raises `StudyInvalid`."""
+    _check_names(linked, cluster.tables, where)
+    if lacking := [name for name in linked.names if name not in cluster.tables]:
+        raise StudyInvalid(
+            f"{where}: data.url lacks the table {lacking[0]}; write url = {{ "
+            + ", ".join(f'{name} = "/mnt/{name}/*.parquet"' for name in linked.names)
+            + " }."
+        )
+    if cluster.by_unit:
+        raise StudyInvalid(
+            f"{where}: data.partitioned_by has no meaning where Dask unfolds linked tables, which it sorts by persons itself; "
+            "remove it."
+        )
+    return replace(cluster, files=cluster.tables[linked.parent])
 
 
 def _in_folder(folder: Path, names: Sequence[str]) -> dict[str, DataLocation]:

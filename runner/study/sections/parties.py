@@ -212,15 +212,27 @@ def _cluster(data: Table, base: Path) -> DaskCluster:
         data.problem(
             f"must be a scheduler's address with TLS, tls://host:port, got {value_text(scheduler)}", "dask"
         )
-    files = data.text("url", expected="the files of the table, as the workers see them")
-    if "url" in data and not (Path(files).is_absolute() and Path(files).suffix.lower() in FORMATS):
+    patterns = data.raw.get("url")
+    tables: dict[str, str] = {}
+    if isinstance(patterns, dict) and patterns:
+        names = Table(patterns, data.file, f"{data.where} url", tuple(patterns), data.problems)
+        tables, files = {name: _files(names, name) for name in patterns}, ""
+    else:
+        files = _files(data, "url")
+    ca, cert, key = (data.place(name, base, "the path of a PEM file") for name in ("ca", "cert", "key"))
+    return DaskCluster(scheduler, ca, cert, key, files, _by_unit(data), tables)
+
+
+def _files(data: Table, key: str) -> str:
+    """A pattern of the files of a table."""
+    files = data.text(key, expected="the files of the table, as the workers see them")
+    if key in data and not (Path(files).is_absolute() and Path(files).suffix.lower() in FORMATS):
         data.problem(
             "must be the absolute path of .csv or .parquet files as all workers see them, such as /mnt/people/*.parquet (other "
             f"stores: mount them, or use tallies), got {value_text(files)}",
-            "url",
+            key,
         )
-    ca, cert, key = (data.place(name, base, "the path of a PEM file") for name in ("ca", "cert", "key"))
-    return DaskCluster(scheduler, ca, cert, key, files, _by_unit(data))
+    return files
 
 
 def _by_unit(data: Table) -> bool:

@@ -59,21 +59,15 @@ def count_on_cluster(
 ) -> LocalTable:
     """The whole table's counts. dialect, recipe: how each file is read. Raises `DataRefused`; `StudyInvalid`
     without Dask."""
-    try:
-        from distributed import as_completed
-    except ImportError:
-        raise StudyInvalid(
-            f"data.dask needs Dask, which is not installed; install it with {pip_install(['dask'])}."
-        ) from None
     total, run = Total(counting, cluster.files), secrets.token_hex(8)
     with ExitStack() as stack:
-        client = stack.enter_context(_connected(cluster))
-        found = _answer(
+        client = stack.enter_context(connected(cluster))
+        found = answer(
             cluster, client.submit(find_files, cluster.files, key=f"cosynth-{run}-files", pure=False)
         )
         if not found:
             raise DataRefused(f"{cluster.files} names no file where the workers of {cluster.scheduler} run.")
-        groups = list(_groups(found, dialect, recipe, task_rows, whole=counting.unit is not None))
+        groups = list(file_groups(found, dialect, recipe, task_rows, whole=counting.unit is not None))
         log.info("own data: %d files in %d tasks", len(found), len(groups))
         asked_by = software()
         futures = {
@@ -83,14 +77,14 @@ def count_on_cluster(
             for number, group in enumerate(groups)
         }
         stack.callback(client.cancel, list(futures))
-        for future in as_completed(list(futures), loop=client.loop):
-            label, content = futures.pop(future), _answer(cluster, future)
+        for future in as_completed(client, list(futures)):
+            label, content = futures.pop(future), answer(cluster, future)
             if content[:1] != COUNTED:
                 raise DataRefused(content[1:].decode())
             total.add(total.parse(content[1:], label), label)
             future.release()
         again = client.submit(find_files, cluster.files, key=f"cosynth-{run}-again", pure=False)
-        if _answer(cluster, again) != found:
+        if answer(cluster, again) != found:
             raise DataRefused(
                 f"{cluster.files} changed while it was counted; run again when nobody writes to it."
             )
@@ -99,20 +93,24 @@ def count_on_cluster(
 
 def count_task(files: Sequence[Location], counting: Counting, asked_by: str) -> bytes:
     """`count_files` on a worker that does not watch what it runs."""
-    import dask
-
-    if dask.config.get(PROFILER, True):
-        return (
-            REFUSED
-            + (
-                f"{files[0].label} is not counted by Dask workers that sample what they run; start them with "
-                "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False."
-            ).encode()
-        )
+    if refused := unwatched(files[0].label):
+        return REFUSED + refused.encode()
     return count_files(files, counting, asked_by)
 
 
-def _groups(
+def unwatched(label: str) -> str:
+    """The sentence of a worker that samples what it runs; "" of any other."""
+    import dask
+
+    if not dask.config.get(PROFILER, True):
+        return ""
+    return (
+        f"{label} is not counted by Dask workers that sample what they run; start them with "
+        "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False."
+    )
+
+
+def file_groups(
     found: Sequence[FoundFile], dialect: Dialect, recipe: Recipe | None, task_rows: int, whole: bool
 ) -> Iterator[list[Location]]:
     """What one task counts: small files together, a large Parquet file in ranges; with `whole`, each file by
@@ -151,10 +149,22 @@ def _groups(
         yield group
 
 
-def _connected(cluster: DaskCluster) -> Any:
-    """A client of a cluster that has a worker. Raises `DataRefused`."""
-    from distributed import Client
-    from distributed.security import Security
+def as_completed(client: Any, futures: Sequence[Any]) -> Iterator[Any]:
+    """Tasks in the order in which they are done."""
+    from distributed import as_completed
+
+    yield from as_completed(futures, loop=client.loop)
+
+
+def connected(cluster: DaskCluster) -> Any:
+    """A client of a cluster that has a worker. Raises `DataRefused`; `StudyInvalid` without Dask."""
+    try:
+        from distributed import Client
+        from distributed.security import Security
+    except ImportError:
+        raise StudyInvalid(
+            f"data.dask needs Dask, which is not installed; install it with {pip_install(['dask'])}."
+        ) from None
 
     client = None
     with suppress(Exception):  # every transport has its own
@@ -177,7 +187,7 @@ def _connected(cluster: DaskCluster) -> Any:
     )
 
 
-def _answer(cluster: DaskCluster, future: Any) -> Any:
+def answer(cluster: DaskCluster, future: Any) -> Any:
     """A task's result. Raises `DataRefused`, with nothing of what a library says."""
     try:
         return future.result()

@@ -60,6 +60,15 @@ def software() -> str:
         return ""
 
 
+def check_software(label: str, asked_by: str) -> None:
+    """Raise `DataRefused` if this is another version than that of who asks."""
+    if software() != asked_by:
+        raise DataRefused(
+            f"{label} was to be counted by version {software() or 'unknown'} of Cosynth, and the study is run by "
+            f"{asked_by or 'unknown'}; install the same on all workers."
+        )
+
+
 def find_files(pattern: str) -> list[FoundFile]:
     """The files of a pattern, by name. One that cannot be looked into is there, too: who counts it says why."""
     found = []
@@ -89,11 +98,7 @@ def count_files(files: Sequence[Location], counting: Counting, asked_by: str) ->
     """
     label = files[0].label
     try:
-        if software() != asked_by:
-            raise DataRefused(
-                f"{label} was to be counted by version {software() or 'unknown'} of Cosynth, and the study is run by "
-                f"{asked_by or 'unknown'}; install the same on all workers."
-            )
+        check_software(label, asked_by)
         return COUNTED + _counted(files, counting)
     except CosynthError as error:
         return REFUSED + error.sentence.encode()

@@ -414,6 +414,41 @@ def test_keys_of_several_types_are_one_where_they_are_written_alike(
     assert [(row["visits_count"], row["visits_diag"]) for row in rows] == [(1, "p"), (1, "q")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "exact", "several"),
+    [(pa.float64(), [1e15, 2.0**53 - 1, -0.0], 2.0**53), (pa.float32(), [1e6, 2.0**24 - 1, 0.0], -(2.0**24))],
+)
+def test_keys_that_are_floating_point_numbers_are_written_as_whole_ones_while_they_are_exact(
+    tmp_path: Path, kind: Any, exact: Any, several: float
+) -> None:
+    def copied(parents: Any, children: Any) -> Any:
+        pq.write_table(pa.table({"pid": parents, "sex": ["f"] * len(parents)}), tmp_path / "patients.parquet")
+        days = [str(day) for day, _ in enumerate(children)]
+        visits = {"pid": children, "day": days, "diag": ["p"] * len(days), "cost": [1] * len(days)}
+        pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+        own = {"visits": locate(tmp_path / "visits.parquet")}
+        where = LinkedPlaces(linked(), own, Fixed())  # type: ignore[arg-type]
+        copy = as_parquet(locate(tmp_path / "patients.parquet"), where, tmp_path)
+        return pq.read_table(copy.path)["visits_count"].to_pylist()
+
+    whole = pa.array([int(one) for one in exact])
+    for parents in (
+        whole,
+        whole.cast(pa.string()),
+        pa.array([*exact], kind),
+        pa.array(exact, kind).dictionary_encode(),
+    ):
+        assert copied(parents, pa.array(exact, kind)) == [1, 1, 1]
+    assert copied(pa.array(exact, kind), whole) == [1, 1, 1]
+    some = pa.array([1.5, several], kind)
+    for parents, children, file in ((some, some, "patients"), (pa.array(["1.5"]), some, "visits")):
+        with pytest.raises(
+            DataRefused, match=rf'{file}.parquet, column "pid", row 2: a floating point number of'
+        ) as caught:
+            copied(parents, children)
+        assert "several keys" in caught.value.sentence and str(several) not in caught.value.sentence
+
+
 @pytest.mark.parametrize("order", ["day", None])
 def test_where_nobody_has_a_child_or_all_have_too_many_everybody_has_a_row(
     tmp_path: Path, order: Any

@@ -233,6 +233,43 @@ def test_what_does_not_fit_is_refused_without_a_row_or_a_value(
     assert said in refused.value.sentence and SECRET not in refused.value.sentence
 
 
+@pytest.mark.parametrize(
+    ("kind", "key", "said"),
+    [
+        ("double precision", 2.0**53 - 1, None),
+        ("double precision", 2.0**53, "9,007,199,254,740,992 or more may stand for several keys"),
+        ("double precision", -(2.0**60), "may stand for several keys"),
+        ("real", 2.0**24 - 1, None),
+        ("real", 2.0**24, "16,777,216 or more may stand for several keys"),
+    ],
+)
+def test_keys_that_are_numbers_of_limited_precision_are_refused_where_several_are_one(
+    store: Store, kind: str, key: float, said: str | None
+) -> None:
+    if kind == "real" and store.name == "mariadb":
+        kind = "float"  # its real is a double
+    people, visits = [[1.0, "f"], [key, "m"]], [[1.0, 1, "p", 1], [key, 2, "q", 2], [key, 3, "q", 2]]
+    tables = LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 3, "day", VISITS),))
+    for large, location in (
+        (people, placed_as(store, kind, people, visits, tables)),
+        (visits, placed_as(store, kind, [[1.0, "f"], [3.0, "m"]], visits, tables)),
+    ):
+        if said is not None:
+            with pytest.raises(DataRefused, match=said):
+                next(marginals(location, ("sex",)))
+        elif large is people:
+            (counts,) = marginals(location, ("sex", "visits_count"))
+            assert counts[:, 1:3].tolist() == [[1, 0], [0, 1]]
+
+
+def placed_as(store: Store, kind: str, people: Rows, visits: Rows, tables: LinkedTables) -> Location:
+    """`placed`, with keys of this type."""
+    parent = pushed(store.table(columns(people, pid=kind, sex="text")))
+    kinds = {"pid": kind, "day": "integer", "diag": "text", "cost": "integer"}
+    child = pushed(store.table(columns(visits, **kinds)))
+    return replace(parent, linked=LinkedPlaces(tables, {"visits": child}, Fixed()))  # type: ignore[arg-type]
+
+
 def test_the_owner_is_told_of_orphans_and_of_what_is_left_out(store: Store) -> None:
     visits = [*[["a", day, "p", 1] for day in range(6)], ["z", 1, "p", 1], ["b", 1, "q", 2]]
     source = UnfoldedInside(placed(store, [["a", "f"], ["b", "m"]], visits))

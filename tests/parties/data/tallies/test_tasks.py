@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +24,7 @@ from tests.parties.data.tallies.parts import COUNTING, people, told, whole
 
 def groups(folder: Path, task_rows: int) -> list[list[Location]]:
     found = task.find_files(str(folder / "*.parquet"))
-    return list(dask_cluster._groups(found, RFC, None, task_rows, whole=False))
+    return list(dask_cluster.file_groups(found, RFC, None, task_rows, whole=False))
 
 
 def counted(parts: list[list[Location]]) -> LocalTable:
@@ -118,13 +116,11 @@ def test_a_file_that_changes_before_all_are_counted_is_refused(
 ) -> None:
     location = write_parquet(tmp_path / "t.parquet", people(20))
     place = DaskCluster("tls://none:1", tmp_path, tmp_path, tmp_path, str(tmp_path / "*.parquet"))
-    monkeypatch.setitem(
-        sys.modules, "distributed", SimpleNamespace(as_completed=lambda futures, loop: futures)
-    )
+    monkeypatch.setattr(dask_cluster, "as_completed", lambda client, futures: futures)
     monkeypatch.setattr(dask_cluster, "count_task", task.count_files)
 
     def by_cluster(meanwhile: Callable[[], object]) -> LocalTable:
-        monkeypatch.setattr(dask_cluster, "_connected", lambda cluster: Here(meanwhile))
+        monkeypatch.setattr(dask_cluster, "connected", lambda cluster: Here(meanwhile))
         return dask_cluster.count_on_cluster(place, COUNTING, RFC, None, allow_empty=False, task_rows=10)
 
     assert told(by_cluster(lambda: None)) == told(whole(location))

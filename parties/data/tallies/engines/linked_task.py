@@ -1,0 +1,235 @@
+"""What workers run on linked tables: rows are sorted by persons, so that each bucket of persons has all that
+is theirs in every table, and each bucket is unfolded and counted (`docs/design/linked.md` 2).
+
+    scatter        some files of one table  ->  a piece for each bucket
+    route          rows of a person's rows (a visit's prescriptions), which name the visit: sorted by visits first, and from
+                   there by the visit's person
+    count_bucket   the pieces of all tables  ->  counts
+
+A bucket is a range of the hash of the person's key (`unit_range.py`), so buckets state ranges that do not
+overlap, as parts that a custodian has cut by itself. Nothing is raised: a refusal is a sentence without a
+value, handed on in place of rows. Rows are in the workers' memory, which spill as their engine does, and go
+from worker to worker; to who asked go counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpc_protocols.errors import CosynthError, DataRefused
+from parties.data.counting.coding import Distinct
+from parties.data.counting.scan import inspect
+from parties.data.linked.held import Held, unfold_held
+from parties.data.linked.keys import keys_of, people_keys
+from parties.data.linked.order import form_of_texts, ranks
+from parties.data.linked.places import orphan_of
+from parties.data.linked.unfold import Unfolding, columns_of, fits
+from parties.data.source import open_source
+from parties.data.tallies.counting import Counting, count_partition
+from parties.data.tallies.engines.task import COUNTED, REFUSED, check_software
+from parties.data.tallies.unit_range import unit_hash
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from parties.data.location import Location
+    from parties.data.source import Source
+    from synth.domain import Domain
+    from synth.linked.tables import ChildTable, LinkedTables
+
+OWNER, OWN, BUCKET = "\0owner", "\0own", "\0bucket"
+"""Columns that tasks add, by names that no table has: the key of a row's owner and that of the row itself, as
+texts, and the bucket of its person."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What all tasks know. labels: what sentences call each table. buckets: how many. draws: the key of the
+    draws. asked_by: `software()` of who asks."""
+
+    counting: Counting
+    linked: LinkedTables
+    labels: Mapping[str, str]
+    buckets: int
+    draws: bytes = field(repr=False)
+    asked_by: str
+
+    def of_persons(self, keys: pa.Array) -> NDArray[np.int64]:
+        """The bucket of each person, by the hash that parts state."""
+        counting = self.counting
+        distinct = Distinct(keys)
+        found = [
+            int.from_bytes(unit_hash(counting.name, self.linked.key, text)[:8], "big") * self.buckets >> 64
+            for text in distinct.values.to_pylist()
+        ]
+        return np.asarray(distinct.lookup(found, 0), dtype=np.int64)
+
+    def of_rows(self, keys: pa.Array) -> NDArray[np.int64]:
+        """The bucket of each row's own key, by which `route` sorts."""
+        distinct = Distinct(keys)
+        found = [
+            int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") * self.buckets >> 64
+            for text in distinct.values.to_pylist()
+        ]
+        return np.asarray(distinct.lookup(found, 0), dtype=np.int64)
+
+    def table(self, name: str) -> tuple[str, Domain, ChildTable | None]:
+        """Of a table: the column that names the row's owner, its columns, and what it is if not the people's."""
+        if name == self.linked.parent:
+            return self.linked.key, self.linked.people, None
+        child = next(one for one in self.linked.tables if one.name == name)
+        of = next((one for one in self.linked.children if child in one.children), None)
+        return self.linked.key if of is None else str(of.key), child.domain, child
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Rows of one table, a table for each bucket; or the sentence of a refusal, and none. owners: of a table
+    whose rows have rows of their own, for each of `route`'s buckets their keys and their persons' buckets.
+    forms: how an order of texts is written."""
+
+    refused: str = ""
+    rows: tuple[pa.Table, ...] = field(default=(), repr=False)
+    owners: tuple[pa.Table, ...] = field(default=(), repr=False)
+    forms: frozenset[str] = frozenset()
+
+
+def scatter(files: Sequence[Location], name: str, cut: Cut) -> Pieces:
+    """Read and check files of the table `name`. Rows of what belongs to a person's rows are cut for `route`."""
+    return _or_refused(cut.labels[name], lambda: _scattered(files, name, cut))
+
+
+def route(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], name: str, cut: Cut) -> Pieces:
+    """Of one of `route`'s buckets: the rows of the table `name`, for their persons' buckets. A refusal stands
+    in place of a table."""
+    return _or_refused(cut.labels[name], lambda: _routed(owners, rows, name, cut))
+
+
+def count_bucket(
+    number: int, tables: Mapping[str, Sequence[pa.Table | str]], state: bytes, cut: Cut
+) -> tuple[bytes, list[Unfolding]]:
+    """`COUNTED` and the counts of this bucket's persons, or `REFUSED` and a sentence; and what the owner may
+    know. state: which files there are, in which state. A refusal stands in place of a table."""
+    label = cut.labels[cut.linked.parent]
+    try:
+        check_software(label, cut.asked_by)
+        held = {name: _joined(pieces, cut.labels[name]) for name, pieces in tables.items()}
+        source, told = unfold_held(held, cut.labels, cut.linked, cut.draws)
+        place = hashlib.sha256(state + number.to_bytes(8, "big")).digest()
+        return COUNTED + count_partition(source, cut.counting, (place, place)).to_bytes(), told
+    except CosynthError as error:
+        return REFUSED + error.sentence.encode(), []
+    except Exception as error:  # its text may quote a record
+        return REFUSED + _failed(label, error).encode(), []
+
+
+def piece(pieces: Pieces, number: int, kind: str = "rows") -> pa.Table | str:
+    """One bucket's, or the sentence of a refusal. kind: "rows" or "owners"."""
+    found: tuple[pa.Table, ...] = getattr(pieces, kind)
+    return pieces.refused or found[number]
+
+
+def verdict(pieces: Pieces) -> tuple[str, frozenset[str]]:
+    """What of some pieces goes to who asked: the sentence of a refusal, and how an order is written."""
+    return pieces.refused, pieces.forms
+
+
+def _or_refused(label: str, made: Callable[[], Pieces]) -> Pieces:
+    try:
+        return made()
+    except CosynthError as error:
+        return Pieces(error.sentence)
+    except Exception as error:  # its text may quote a record
+        return Pieces(_failed(label, error))
+
+
+def _failed(label: str, error: Exception) -> str:
+    return f"{label} could not be counted by a worker ({type(error).__name__})."
+
+
+def _scattered(files: Sequence[Location], name: str, cut: Cut) -> Pieces:
+    check_software(cut.labels[name], cut.asked_by)
+    read, forms = [], set[str]()
+    for file in files:
+        with open_source(file) as source:
+            table, form = _read(source, name, cut)
+            source.check_unchanged()
+        read.append(table)
+        forms |= {form} - {""}
+    table = _joined(read, cut.labels[name])
+    owners = _column(table, OWNER)
+    if cut.table(name)[0] != cut.linked.key:
+        return Pieces("", _cut(table, cut.of_rows(owners), cut.buckets), forms=frozenset(forms))
+    buckets, keys = cut.of_persons(owners), ()
+    if OWN in table.column_names:
+        own = pa.table({OWN: table[OWN], BUCKET: pa.array(buckets)})
+        keys = _cut(own, cut.of_rows(_column(own, OWN)), cut.buckets)
+        table = table.drop_columns([OWN])
+    return Pieces("", _cut(table.drop_columns([OWNER]), buckets, cut.buckets), keys, frozenset(forms))
+
+
+def _routed(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], name: str, cut: Cut) -> Pieces:
+    owner, column = cut.linked.owner(name), cut.table(name)[0]
+    known = _joined(owners, cut.labels[owner])
+    keys = people_keys(Held(cut.labels[owner], known), {column: _column(known, OWN)}, column)
+    table = _joined(rows, cut.labels[name])
+    places = pc.index_in(_column(table, OWNER), keys)
+    if places.null_count:
+        raise orphan_of(cut.labels, cut.linked, name, "")
+    buckets = np.asarray(_column(known, BUCKET).take(places), dtype=np.int64)
+    return Pieces("", _cut(table.drop_columns([OWNER]), buckets, cut.buckets))
+
+
+def _read(source: Source, name: str, cut: Cut) -> tuple[pa.Table, str]:
+    """All rows of a file, with `OWNER` and `OWN`; and how their order is written."""
+    key, domain, child = cut.table(name)
+    names = list(domain.names)
+    if child is not None:
+        names += [one for one in (child.order, child.key) if one is not None and one not in names]
+    for sentence in inspect(source, domain, keys=[key, *names]).problems:
+        raise DataRefused(sentence)
+    columns = columns_of(source, key, tuple(names))
+    fits(source, domain)
+    added, form = {OWNER: keys_of(source, columns, key)}, ""
+    if child is not None and child.key is not None:
+        added[OWN] = keys_of(source, columns, child.key)
+    if child is not None and child.order is not None:
+        ranks(source, child, columns[child.order])
+        form = form_of_texts(child, columns[child.order])
+    return pa.table({**added, **columns}), form
+
+
+def _joined(tables: Sequence[pa.Table | str], label: str) -> pa.Table:
+    """Raises `DataRefused`: the sentence of a refusal, or tables whose columns have types that do not fit."""
+    held = []
+    for one in tables:
+        if isinstance(one, str):
+            raise DataRefused(one)
+        held.append(one)
+    # a file without rows may say nothing of types
+    held = [one for one in held if one.num_rows] or held[:1]
+    with suppress(pa.ArrowException):  # its text may quote a value
+        return pa.concat_tables(held, promote_options="permissive")
+    raise DataRefused(
+        f"{label} is files whose columns have different types, which cannot be one table; write all of them alike."
+    )
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return table[name].combine_chunks()
+
+
+def _cut(table: pa.Table, buckets: NDArray[np.int64], number: int) -> tuple[pa.Table, ...]:
+    """A table's rows, a table for each bucket."""
+    table = table.take(pa.array(np.argsort(buckets, kind="stable")))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=number))]).tolist()
+    return tuple(table.slice(begin, end - begin) for begin, end in pairwise(ends))
