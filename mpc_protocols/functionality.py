@@ -201,6 +201,14 @@ class MarginalOracle(ABC):
         variance. An oracle that makes no use of it does nothing.
         """
 
+    def expect_keys(self, number: int) -> None:  # noqa: B027 - a default that does nothing
+        """Say before a measurement, or the number of rows, that selections follow which draw noise for about so many
+        candidates, those of several selections together.
+
+        Public, like every argument. The noise may be made while the measurement is under way; no answer has another
+        distribution. Fewer or more may be drawn, or none. An oracle that makes no use of it does nothing.
+        """
+
     @abstractmethod
     def select(
         self,

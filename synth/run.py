@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
+FORESEEN_ROUNDS = 4
+"""For which noise is made ahead where nobody knows how many there will be, nor for how long the noise stays the same."""
 PRESUMED_ITERATIONS = 5
 """Of each fit to a presumed table: it moves as far as whoever chooses the next question can see."""
 
@@ -174,6 +176,11 @@ class Run:
         """Make candidates available, once."""
         if cliques:
             self.handles = dict(zip(cliques, self.oracle.prepare(cliques), strict=True))
+
+    def foresee(self, candidates: int, rounds: int | None) -> None:
+        """Tell the oracle before the first question how many candidates so many selections will have; rounds: None if that
+        is not known."""
+        self.oracle.expect_keys(candidates * (FORESEEN_ROUNDS if rounds is None else rounds))
 
     def count_rows(self, sigma2: Fraction) -> None:
         """Ask for the number of rows: for algorithms that measure nothing before they select."""

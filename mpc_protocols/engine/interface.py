@@ -178,6 +178,10 @@ class Engine(Protocol[B, N]):
         """Prove what `beside` has computed so far, if anything is proved."""
 
     @property
+    def noise_bytes(self) -> tuple[int, int]:
+        """Of a row of Gumbel noise and of Gaussian noise, that a party sends when it is made, about."""
+
+    @property
     def dealers(self) -> int:
         """As in `PublicState`."""
 

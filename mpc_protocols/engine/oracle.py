@@ -45,7 +45,7 @@ from mpc_protocols.public.begun import BegunEnd, BegunSelect
 from mpc_protocols.public.cliques import MAX_SHARED_CELLS, CliqueRegister
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
+from mpc_protocols.public.steps import MAX_BYTES, MAX_KEYS, EndStep, PrepareStep, Step, parse
 from mpc_protocols.wire import Wire
 
 MAX_CONTRIBUTED: Final = MAX_SHARED_CELLS + MAX_CELLS
@@ -71,6 +71,7 @@ class LeadingOracle(MarginalOracle):
         self._party = party
         self._open = True
         self._expected: tuple[Fraction | None, bool] = None, False
+        self._keys = 0
         self._aside: Aside | None = None
 
     @property
@@ -103,6 +104,9 @@ class LeadingOracle(MarginalOracle):
     def expect(self, sigma2: Fraction, promised: bool = False) -> None:
         self._expected = sigma2, promised
 
+    def expect_keys(self, number: int) -> None:
+        self._keys = min(max(number, 0), MAX_KEYS)
+
     def select(
         self,
         handles: Sequence[Handle],
@@ -127,7 +131,8 @@ class LeadingOracle(MarginalOracle):
     ) -> list[NDArray[np.int64]]:
         """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers
         too."""
-        begun = self._next().begin_measure(handles, sigma2)
+        begun = self._next().begin_measure(handles, sigma2, self._keys)
+        self._keys = 0
         if not begun.promised:
             self._announce(begun.step)
         opened = self._party.measure(begun)
@@ -146,7 +151,8 @@ class LeadingOracle(MarginalOracle):
 
     def total(self, sigma2: Fraction) -> int:
         """See `MarginalOracle`; errors as `PublicState.begin_total`."""
-        begun = self._next().begin_total(sigma2)
+        begun = self._next().begin_total(sigma2, self._keys)
+        self._keys = 0
         self._announce(begun.step, [self._party.smallest()] if self._party.shares_rows_first(begun) else [])
         return self._party.total(begun)
 

@@ -135,7 +135,7 @@ class ComputingParty(Generic[B, N]):
         sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring_of(plan), rounded)
         several = len(plan.contenders) > 1
         self._authorise(begun.authorisations(), sums.exchange if several else None)
-        lacking = self.noise.key_shortfall(plan) if several else 0
+        lacking = self.noise.key_shortfall(plan) if several and not self.noise.has_values(plan) else 0
 
         def compute() -> list[int]:
             self._agree(inputs)
@@ -196,6 +196,7 @@ class ComputingParty(Generic[B, N]):
             samplers,
             lambda: self.engine.marginals(self.state, begun.step.handles),
             is_local=True,
+            keys=begun.step.keys,
         )
         noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
         self.state.learn_counts(begun, noisy)
@@ -229,6 +230,7 @@ class ComputingParty(Generic[B, N]):
             samplers,
             lambda: self._rows(begun.inputs),
             is_local=self.engine.rows() is not None,
+            keys=begun.step.keys,
         )
         value = int(opened[0])
         self.state.learn_total(begun, value)
@@ -373,13 +375,15 @@ class ComputingParty(Generic[B, N]):
         compute: Callable[[], N],
         exchange: Callable[[], None] | None = None,
         is_local: bool = False,
+        keys: int = 0,
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the
         noise's form.
 
         samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local:
-        without a message. exchange: as for `_authorise`. Where nothing at all is sent before the result is
-        held, the agreement that all hold it is also the one that all have authorised it.
+        without a message. exchange: as for `_authorise`. keys: as in `MeasureStep`. Where nothing at all is
+        sent before the result is held, the agreement that all hold it is also the one that all have
+        authorised it.
         """
         number, inputs = begun.step.number, begun.inputs
         opened, form = self._history.opened(number, inputs), "resumed"
@@ -393,7 +397,7 @@ class ComputingParty(Generic[B, N]):
                 if not (is_local and self.noise.has_counts(samplers)):
                     self._agree(inputs)
                 numbers = compute()
-                noise, form = self.noise.of_counts(samplers, number, mechanism, inputs)
+                noise, form = self.noise.of_counts(samplers, number, mechanism, inputs, keys)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
             self._agree_to_open(number, inputs)

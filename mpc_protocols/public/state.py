@@ -189,13 +189,17 @@ class PublicState:
         )
         return self._begin_select(step, plan, groups), rounded
 
-    def begin_measure(self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]) -> BegunMeasure:
+    def begin_measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction], keys: int = 0
+    ) -> BegunMeasure:
         """The next measurement. Raises as `begin`, `ValueError` for another number of variances than handles."""
         if not isinstance(sigma2, Fraction):
             if len(sigma2) != len(handles):
                 raise ValueError(f"{len(sigma2)} variances do not belong to {len(handles)} marginals.")
             sigma2 = sigma2[0] if len(set(sigma2)) == 1 else tuple(sigma2)
-        return self.begin(MeasureStep(self._number, tuple(handles), sigma2))
+        if self.promised is not None:  # it was promised without
+            keys = 0
+        return self.begin(MeasureStep(self._number, tuple(handles), sigma2, keys))
 
     def begin_distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
@@ -207,9 +211,9 @@ class PublicState:
         step = DistanceStep(self._number, tuple(handles), sigma2, tuple(sums), rounded.digests())
         return self.begin(step), rounded
 
-    def begin_total(self, sigma2: Fraction) -> BegunTotal:
+    def begin_total(self, sigma2: Fraction, keys: int = 0) -> BegunTotal:
         """The number of rows. Raises as `begin`."""
-        return self.begin(TotalStep(self._number, sigma2))
+        return self.begin(TotalStep(self._number, sigma2, keys))
 
     def begin_end(self) -> BegunEnd:
         """The end of the run. Raises as `begin`."""

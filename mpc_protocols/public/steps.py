@@ -40,6 +40,8 @@ _BEYOND_FLOATS: Final = 1 << 1023
 """Sentences and events show rationals as floats; half the largest float, so that none overflows by rounding."""
 MAX_STEPS: Final = 1 << 32
 MAX_SUM: Final = 1 << 62
+MAX_KEYS: Final = 1 << 16
+"""For which noise may be made ahead by one step."""
 
 
 def _require(condition: bool, what: str) -> None:
@@ -214,17 +216,23 @@ def _check_answers(sums: tuple[int, ...], digests: tuple[bytes, ...]) -> None:
         _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
 
 
+def _check_keys(keys: int) -> None:
+    _check_integer(keys, "the number of keys that are expected", MAX_KEYS + 1)
+
+
 @dataclass(frozen=True)
 class MeasureStep(_Message):
     """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2, or of
-    its handle's."""
+    its handle's. keys: of the selections that are going to follow, about; 0 if that is not known."""
 
     kind: ClassVar[str] = "measure"
     number: int
     handles: tuple[Handle, ...]
     sigma2: Fraction | tuple[Fraction, ...]
+    keys: int = 0
 
     def __post_init__(self) -> None:
+        _check_keys(self.keys)
         _check_integer(self.number, "a step's number", MAX_STEPS)
         _check_handles(self.handles)
         if isinstance(self.sigma2, tuple):
@@ -266,13 +274,15 @@ class DistanceStep(_Message):
 
 @dataclass(frozen=True)
 class TotalStep(_Message):
-    """Release the number of rows with discrete Gaussian noise of parameter sigma2."""
+    """Release the number of rows with discrete Gaussian noise of parameter sigma2. keys: as in `MeasureStep`."""
 
     kind: ClassVar[str] = "total"
     number: int
     sigma2: Fraction
+    keys: int = 0
 
     def __post_init__(self) -> None:
+        _check_keys(self.keys)
         _check_integer(self.number, "a step's number", MAX_STEPS)
         _check_rational(self.sigma2, "sigma2", positive=True)
 
@@ -375,7 +385,7 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "expected": _rational,
         "promised": _as_is,
     },
-    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances},
+    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances, "keys": _as_is},
     DistanceStep: {
         "number": _as_is,
         "handles": _list,
@@ -383,7 +393,7 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "answer_sums": _list,
         "answers_digests": lambda value: _list(value, _bytes),
     },
-    TotalStep: {"number": _as_is, "sigma2": _rational},
+    TotalStep: {"number": _as_is, "sigma2": _rational, "keys": _as_is},
     EndStep: {},
 }
 _KINDS: Final[Mapping[str, type[Step]]] = {cls.kind: cls for cls in _DECODERS}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synth.plan import Plan
     from synth.run import Synthesis
 
-QUESTIONS = frozenset({"prepare", "expect", "select", "measure", "distances", "total"})
+QUESTIONS = frozenset({"prepare", "expect", "expect_keys", "select", "measure", "distances", "total"})
 MAX_KEPT_CELLS = 1 << 25
 """Of all answers of a model that are kept: 256 MiB."""
 

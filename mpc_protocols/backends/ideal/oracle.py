@@ -43,6 +43,7 @@ from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
+from mpc_protocols.public.steps import MAX_KEYS
 
 Randomness = Callable[[int], bytes]
 """So many independent uniform bytes."""
@@ -82,6 +83,7 @@ class IdealOracle(MarginalOracle):
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
         self._expected: tuple[Fraction | None, bool] = None, False
+        self._keys = 0
 
     @property
     def state(self) -> PublicState:
@@ -119,6 +121,9 @@ class IdealOracle(MarginalOracle):
 
     def expect(self, sigma2: Fraction, promised: bool = False) -> None:
         self._expected = sigma2, promised
+
+    def expect_keys(self, number: int) -> None:
+        self._keys = min(max(number, 0), MAX_KEYS)
 
     def select(
         self,
@@ -169,7 +174,8 @@ class IdealOracle(MarginalOracle):
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
     ) -> list[NDArray[np.int64]]:
         """See `MarginalOracle`; errors as `PublicState.begin_measure`."""
-        begun = self._state.begin_measure(handles, sigma2)
+        begun = self._state.begin_measure(handles, sigma2, self._keys)
+        self._keys = 0
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
 
@@ -202,7 +208,8 @@ class IdealOracle(MarginalOracle):
 
     def total(self, sigma2: Fraction) -> int:
         """See `MarginalOracle`; errors as `PublicState.begin_total`."""
-        begun = self._state.begin_total(sigma2)
+        begun = self._state.begin_total(sigma2, self._keys)
+        self._keys = 0
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
         [value] = self._released(

@@ -43,6 +43,7 @@ class PairEngine(ArrayEngine[PairGates]):
     """Shares, arithmetic and openings of party 0 or 1."""
 
     sums = PairL1Sums
+    noise_bytes = (2100, 900)
 
     def __init__(
         self,

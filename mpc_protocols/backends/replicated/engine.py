@@ -151,6 +151,10 @@ class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, RingShare]):
         parts += others
         add_l1_sums(self._trio, cells, self._planes, None, parts)
         signs = [len(part.addend) for part in cells]
-        form = score_adder(signs, self._planes, self._trio.latency_bytes) if any(signs) else "sums"
+        form = (
+            score_adder(signs, self._planes, self._trio.latency_bytes, self._bits.quads)
+            if any(signs)
+            else "sums"
+        )
         self._forms[form] = None
         self.signs += sum(signs)

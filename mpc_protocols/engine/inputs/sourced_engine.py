@@ -30,6 +30,7 @@ class SourcedEngine(ABC, Generic[S, R]):
     """The backend's (`engine.interface.Gates`), over a link (`engine.link.LinkedGates`)."""
     beside: Any
     proves = picks_in_groups = False
+    noise_bytes: tuple[int, int] = (50, 35)
     exchange: ClassVar[type[AnswerExchange]] = AnswerExchange
     """How the model's answers travel."""
     _leader: int

@@ -5,7 +5,8 @@ that keeps asking for noise of one kind (the Gumbel noise of a selection on one 
 one sampler) gets it from a pool: what a release finds there costs it nothing, and when the pool runs out, the
 release that finds it empty makes more, GROWTH times as much as the run has used of that kind, up to `most`
 rows. The first release of a kind makes what it needs and no more. Where it is known what comes next, a
-release before it fills the pool with what that can take at most (`fill`). Where parties are far apart a
+release before it fills the pool with what that can take at most (`fill`); rows that were drawn ahead for a kind that
+was not known yet become a pool of it (`stock`). Where parties are far apart a
 making's rounds cost more than its bytes: then FAR_GROWTH times as much is made, by the first release already
 (`NoisePool.at`).
 
@@ -27,19 +28,15 @@ from dataclasses import dataclass
 from typing import Generic, Self
 
 from mpc_protocols.engine.interface import N
-from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.latency import FAR
 
 GROWTH, FAR_GROWTH = 4, 16
-FAR = 2 * LATENCY_BYTES
-"""What a round is worth from which on parties are far apart: delays of 5.5 ms."""
 ROUNDS = 12
 """That a making takes, about."""
 GUMBEL_ROWS = 1 << 14
 """Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
 MAX_POOL_ROWS = 1 << 16
-GUMBEL_BYTES, GAUSSIAN_BYTES = 50, 35
-"""Of a row, that a party sends when it is made, about."""
 
 
 @dataclass
@@ -81,6 +78,10 @@ class PoolModel:
         left, growth = (self.rows_left, self.growth) if kind == self.kind else (0, GROWTH)
         return 0 if left >= count or count > self.most else min(growth * count, self.most) - left
 
+    def stock(self, kind: Hashable, rows: int) -> None:
+        """Begin a kind with so many rows; those there are are discarded."""
+        self.kind, self.rows_left, self.rows_used = kind, rows, 0
+
     def fill(self, kind: Hashable, count: int) -> int:
         """Add what is lacking. Returns the number of rows generated for it; those of another kind are
         discarded then."""
@@ -118,6 +119,16 @@ class NoisePool(Generic[N]):
         if self._model.fill(kind, count) != len(fresh):
             raise ValueError(f"{len(fresh)} rows of noise are not what is lacking.")
         self._rows = fresh if not left or self._rows is None else concatenate([self._rows[:left], fresh])
+
+    @property
+    def most(self) -> int:
+        """As in `PoolModel`."""
+        return self._model.most
+
+    def stock(self, kind: Hashable, rows: N) -> None:
+        """Begin a kind with these rows; those there are are discarded."""
+        self._model.stock(kind, len(rows))
+        self._rows = rows
 
     def shortfall(self, kind: Hashable, count: int) -> int:
         """See `PoolModel`: how many fresh rows `take` must be given."""

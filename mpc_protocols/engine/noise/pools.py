@@ -4,7 +4,9 @@ else is computed.
 The noise of a selection's keys and of a measurement's counts is made in one of three ways, alike at all
 parties:
 
-    keys     taken from the pool; where that runs out, made beside the scores, which take fewer rounds
+    keys     taken from the pool; where that runs out, made beside the scores, which take fewer rounds; where selections are
+             expected (`MarginalOracle.expect_keys`), values are drawn beside the noise of the counts before them, and get
+             the grid of the first selection beside its scores
     counts   taken from the pool; made where they are needed, if nobody said before what would be measured
     ahead    beside a selection, what the measurement of its picks will take (`MarginalOracle.expect`); where products are proved,
              also after a measurement, while the leader computes by itself
@@ -26,18 +28,18 @@ from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interface import Engine, Gates, N
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.engine.noise.pool import (
-    GAUSSIAN_BYTES,
     GAUSSIAN_ROWS,
-    GUMBEL_BYTES,
     GUMBEL_ROWS,
     NoisePool,
 )
 from mpc_protocols.engine.noise.sampling import (
+    dithered,
     gaussian_adder,
     gaussian_noise,
     gaussian_noises,
     gumbel_adder,
     gumbel_noise,
+    gumbel_values,
 )
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -67,12 +69,15 @@ class NoisePools(Generic[B, N]):
     def __init__(self, engine: Engine[B, N], release: Release, latency_bytes: int, ahead: bool) -> None:
         """latency_bytes: what a round is worth. ahead: whether noise is made ahead."""
         self._engine, self._release = engine, release
-        self._gumbel = self._pool(latency_bytes, GUMBEL_ROWS, GUMBEL_BYTES) if ahead else NoisePool[N](0)
+        gumbel_bytes, gaussian_bytes = engine.noise_bytes
+        self._gumbel = self._pool(latency_bytes, GUMBEL_ROWS, gumbel_bytes) if ahead else NoisePool[N](0)
         self._gaussian = (
-            self._pool(latency_bytes, GAUSSIAN_ROWS, GAUSSIAN_BYTES) if ahead else NoisePool[N](0)
+            self._pool(latency_bytes, GAUSSIAN_ROWS, gaussian_bytes) if ahead else NoisePool[N](0)
         )
         self._unmeasured: BegunSelect | None = None
         """Where products are proved: the last selection that took noise and since which nothing was measured."""
+        self._values: tuple[list[B], int] | None = None
+        """Bits of Gumbel values that have no grid yet, and how many."""
         self.rows = Rows()
 
     @staticmethod
@@ -85,6 +90,10 @@ class NoisePools(Generic[B, N]):
     def key_shortfall(self, plan: SelectionPlan) -> int:
         """Rows that the keys of a selection lack."""
         return self._gumbel.shortfall(*_kind_and_count(plan))
+
+    def has_values(self, plan: SelectionPlan) -> bool:
+        """Whether what the keys of a selection lack is drawn and lacks but their grid."""
+        return self._values is not None and self._values[1] >= _kind_and_count(plan)[1]
 
     def key_form(self, rows: int) -> str:
         """How the noise of keys comes about, of which so many rows are lacking, for observers."""
@@ -99,8 +108,14 @@ class NoisePools(Generic[B, N]):
         """
         plan, gates = begun.plan, self._engine.gates
         kind, count = _kind_and_count(plan)
+        if self._gumbel.shortfall(kind, count) and self.has_values(plan):
+            computed = scores()
+            while self._values is not None:  # until what runs beside has given them the grid
+                gates.turn()
+            return computed, self._gumbel.take(kind, count, None)
         lacking, fresh = self._gumbel.shortfall(kind, count), None
         if lacking:
+            self._values = None
             release = self._release(begun.step.number, "select", begun.inputs)
 
             def scores_first() -> N:
@@ -125,9 +140,32 @@ class NoisePools(Generic[B, N]):
         return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
 
     def of_counts(
+        self,
+        samplers: Sequence[tuple[Sampler, Sequence[int]]],
+        number: int,
+        mechanism: str,
+        inputs: bytes,
+        keys: int = 0,
+    ) -> tuple[N, str]:
+        """Of all numbers of a release, and how it came about. keys: of selections to come, which are drawn in the
+        same rounds where this noise has to be made."""
+        rows = 0 if self.has_counts(samplers) or self._engine.proves else min(keys, self._gumbel.most)
+        if not rows:
+            return self._of_counts(samplers, number, mechanism, inputs)
+        beside, release = self._engine.beside, self._release(number, "keys ahead", inputs)
+        self.rows.gumbel += rows
+        made, values = interleave(
+            self._engine.gates,
+            lambda: self._of_counts(samplers, number, mechanism, inputs),
+            beside,
+            lambda: gumbel_values(beside, beside.release_bits(release), rows),
+        )
+        self._values = values, rows
+        return made
+
+    def _of_counts(
         self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes
     ) -> tuple[N, str]:
-        """Of all numbers of a release, and how it came about."""
         gates, release = self._engine.gates, self._release(number, mechanism, inputs)
         cells = sum(sum(lengths) for _, lengths in samplers)
         if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
@@ -144,14 +182,31 @@ class NoisePools(Generic[B, N]):
     # ---------------------------------------------------------------------------------------------------------------
 
     def beside(self, begun: BegunSelect, compute: Callable[[], R]) -> R:
-        """A selection whose keys have their noise; in the same rounds, the noise that measuring its picks
-        will take."""
-        if not self._expected_shortfall(begun):
+        """A selection whose keys have their noise, or values of it; in the same rounds, their grid, and the noise that
+        measuring its picks will take."""
+        lacking = self._gumbel.shortfall(*_kind_and_count(begun.plan))
+        if not lacking and not self._expected_shortfall(begun):
             return compute()
         gates, beside = self._engine.gates, self._engine.beside
-        result, fresh = interleave(gates, compute, beside, lambda: self._make_expected(begun, beside))
+
+        def made() -> N | None:
+            if lacking:
+                self._give_grid(begun)
+            return self._make_expected(begun, beside)
+
+        result, fresh = interleave(gates, compute, beside, made)
         self._fill_expected(begun, fresh)
         return result
+
+    def _give_grid(self, begun: BegunSelect) -> None:
+        """Make the values that were drawn ahead the noise of this selection, and of others like it."""
+        assert self._values is not None
+        (values, rows), plan, beside = self._values, begun.plan, self._engine.beside
+        source = beside.release_bits(self._release(begun.step.number, "grid", begun.inputs))
+        self._gumbel.stock(
+            _kind_and_count(plan)[0], dithered(beside, source, values, rows, plan.a, ring_of(plan))
+        )
+        self._values = None
 
     @property
     def is_due(self) -> bool:

@@ -58,21 +58,29 @@ def gaussian_adder(sampler: Sampler, count: int, latency_bytes: int) -> Adder:
     return noise_adder(alias_table(sampler.parts[0][1].thresholds, gaussian.BITS), count, latency_bytes)
 
 
-@by_shape(lambda gates, source, count, a, ring: (count, a, ring))
 def gumbel_noise(gates: Gates[B, N], source: BitSource, count: int, a: int, ring: UInt) -> N:
     """2^a K + V for `count` candidates, of one selection or of many: shape (count,), modulo the ring."""
+    return dithered(gates, source, gumbel_values(gates, source, count), count, a, ring)
+
+
+@by_shape(lambda gates, source, count: count)
+def gumbel_values(gates: Gates[B, N], source: BitSource, count: int) -> list[B]:
+    """Bits of K for so many candidates, batch by batch, (index bits, words) each: what takes the rounds, and
+    depends on no selection's grid."""
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
     adder = noise_adder(table, count, gates.latency_bytes)
-    weights = [1 << a + j for j in range(table.index_bits)] + [1 << j for j in range(a)]
+    return [draw(gates, source((gumbel.BITS, words_for(cells))), table, adder) for cells in batches(count)]
+
+
+@by_shape(lambda gates, source, values, count, a, ring: (count, a, ring))
+def dithered(gates: Gates[B, N], source: BitSource, values: Sequence[B], count: int, a: int, ring: UInt) -> N:
+    """2^a K + V of the bits of `count` values. 2 rounds, or what a weighted sum takes."""
+    index_bits = alias_table(gumbel.THRESHOLDS, gumbel.BITS).index_bits
+    weights = [1 << a + j for j in range(index_bits)] + [1 << j for j in range(a)]
     parts = []
-    for cells in batches(count):
-        uniform = source((gumbel.BITS, words_for(cells)))
+    for bits, cells in zip(values, batches(count), strict=True):
         dither = source((a, words_for(cells)))
-        parts.append(
-            gates.weighted_sum(
-                concatenate([draw(gates, uniform, table, adder), dither]), weights, cells, ring
-            )
-        )
+        parts.append(gates.weighted_sum(concatenate([bits, dither]), weights, cells, ring))
     return gates.add_public(gates.concatenate(parts), np.full(count, gumbel.LOW << a, np.int64))
 
 

@@ -41,6 +41,7 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
     released after that.
     """
     run = Rounds(oracle, plan, observe)
+    run.foresee(len(plan.candidates), plan.config.fixed_rounds)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.measure_reserved()
     run.refit(0, ROUND_ITERATIONS)

@@ -68,6 +68,8 @@ JOINT_CELLS, CLEAR, MAX_RAISE = 12, 0.12, 2.0
 """The first picks cost up to so many times more, until a joint marginal of so many cells has at most this noise, of the rows."""
 BESIDE_LABEL = 0.2
 """The most noise of a column beside the label, as a share of the rows."""
+RESOLUTIONS = 3
+"""At which a set of columns is a candidate, about."""
 MIN_VALUES = 33
 """Of an ordered column, from which on it is smoothed: one with fewer enters joint marginals value by value."""
 ROUND_TOLERANCE = 0.2
@@ -126,6 +128,7 @@ class MosaicRun(Heir):
         """Measure the one-way marginals; they give the noisy total."""
         columns = self.plan.one_way
         self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
+        self.foresee(RESOLUTIONS * len(self.plan.candidates), self.plan.config.fixed_rounds)
         self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))
         self.observe(
             "measure",

@@ -36,6 +36,7 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
     released after that.
     """
     run = Rounds(oracle, plan, observe)
+    run.foresee(len(plan.candidates), plan.config.rounds)
     run.count_rows(plan.total_sigma2)
     run.measure_reserved()
     if small_share(plan, run.noisy_total):

@@ -189,3 +189,23 @@ def test_selections_draw_from_the_stock_and_change_it_with_the_grid(monkeypatch:
     chosen, makings = made_by(monkeypatch, body, "gumbel_noise")
     assert [len(rows) for rows in makings] == [3, 12, 3, 12]
     assert set(chosen) <= {0, 1, 2}
+
+
+def test_values_drawn_ahead_get_the_grid_of_the_first_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn beside counts, they serve selections until they run out; values that are too few are left, and no
+    selection draws from them after another made its own."""
+
+    def body(oracle: MarginalOracle, expected: int) -> list[int]:
+        columns, handles = (oracle.prepare(of) for of in ([("a",)], [("a", "b"), ("c", "d"), ("b", "c")]))
+        oracle.expect_keys(expected)
+        oracle.measure(columns, Fraction(1, 64))
+        guesses = [np.full(cells, 90.0) for cells in (12, 10, 20)]
+        return [
+            oracle.select(handles, guesses, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1, 100))[0]
+            for _ in range(4)
+        ]
+
+    for expected, ahead, made in ((9, [9], [36]), (3, [3], [12]), (2, [], [3, 12])):
+        for name, lengths in (("dithered", ahead), ("gumbel_noise", made)):
+            chosen, makings = made_by(monkeypatch, lambda oracle, n=expected: body(oracle, n), name)  # type: ignore[misc]
+            assert [len(rows) for rows in makings] == lengths and set(chosen) <= {0, 1, 2}

@@ -42,6 +42,7 @@ def _selected(oracle: MarginalOracle, promised: bool) -> tuple[list[int], int]:
 def test_a_promised_measurement_is_made_without_being_sent(name: str) -> None:
     def script(oracle: MarginalOracle, promised: bool) -> list[int]:
         handles, picked = _selected(oracle, promised)
+        oracle.expect_keys(1)  # too late for a measurement that is promised
         [counts] = oracle.measure([picked], NOISE)
         oracle.measure(handles[:1], NOISE)
         return [picked, int(counts.sum())]

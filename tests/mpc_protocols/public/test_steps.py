@@ -15,6 +15,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Level
 from mpc_protocols.public.steps import (
     MAX_BYTES,
+    MAX_KEYS,
     EndStep,
     MeasureStep,
     PrepareStep,
@@ -28,6 +29,7 @@ F = Fraction
 numbers = st.integers(0, 2**32 - 1)
 positives = st.fractions(min_value=F(1, 10**30)) | st.floats(1e-300, 1e300).map(F)
 names = st.text(min_size=1, max_size=8)
+keys = st.integers(0, MAX_KEYS)
 handle_lists = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=6, unique=True).map(tuple)
 
 
@@ -56,8 +58,8 @@ steps: st.SearchStrategy[Step] = st.one_of(
         lambda c: PrepareStep(tuple(c))
     ),
     selections(),
-    st.builds(MeasureStep, numbers, handle_lists, positives),
-    st.builds(TotalStep, numbers, positives),
+    st.builds(MeasureStep, numbers, handle_lists, positives, keys),
+    st.builds(TotalStep, numbers, positives, keys),
     st.just(EndStep()),
 )
 

@@ -9,6 +9,9 @@ shared when it is first compared, and kept cell by cell, since the next selectio
 range that is not large and almost empty shares the bits of all cells at once (`shares_all`): sharing the
 remaining bits later would cost each later selection a round.
 
+Where parties are far apart and the cells of the first group are not too many (`shares_quads`), the bits of quads are
+shared: more bits once, and a round less in every selection.
+
 At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does
 another width k of the integers. What was dropped is shared anew.
 
@@ -16,7 +19,7 @@ Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator
 to x, so each adds its own to what it reshares anyway (`l1_distance.add_l1_sums`).
 
 Memory at a party: 5 bytes for each cell kept, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as for two
-thirds of them. Threat model: `dealer`; nothing is opened.
+thirds of them; with quads 3.75 in place of 1.5. Threat model: `dealer`; nothing is opened.
 """
 
 from __future__ import annotations
@@ -30,16 +33,18 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS
 from mpc_protocols.backends.replicated.scores.l1_distance import DealerCells, addend_of
-from mpc_protocols.backends.replicated.scores.masked_sign import Packed, packed_words, share_bits
+from mpc_protocols.backends.replicated.scores.masked_sign import Packed, bit_rows, packed_words, share_bits
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.latency import FAR
 from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags
 
 MAX_UNASKED = 1 << 13
 """Cells of a range whose bits are shared whether they are compared or not: some 25 kB of all parties
 together."""
 SPARSE = 16
+PAYS_AFTER = 4
 MAX_CACHED = MAX_GROUP
 """Most cells that are kept: those of one group, so that memory is flat beyond it."""
 
@@ -47,6 +52,13 @@ MAX_CACHED = MAX_GROUP
 def shares_all(compared: int, cells: int) -> bool:
     """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
     return cells <= MAX_UNASKED or SPARSE * compared >= cells
+
+
+def shares_quads(cells: int, planes: int, latency_bytes: int) -> bool:
+    """Whether cells of which a first group has so many share the bits of quads: what these send more is worth
+    the rounds that PAYS_AFTER selections save."""
+    more = (bit_rows(planes, True) - bit_rows(planes)) * cells // (8 * DEALERS)
+    return latency_bytes >= FAR and more <= PAYS_AFTER * latency_bytes
 
 
 def _fits(layout: DealerLayout, cached: Collection[CellRange]) -> bool:
@@ -62,13 +74,13 @@ class _Store:
     """What a party keeps of the cells of one dealer, a column per cell; whether all their bits are shared
     (`complete`)."""
 
-    def __init__(self, planes: int, evaluates: bool) -> None:
+    def __init__(self, planes: int, evaluates: bool, quads: bool) -> None:
         self.evaluates = evaluates
         self.complete = True
         self.columns: dict[CellRange, slice] = {}
         self.addends = np.empty(0, np.uint32)
         self.has_bits = np.empty(0, np.bool_)
-        self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
+        self.bits: Packed = np.empty((packed_words(planes, quads), 0), np.uint32)
 
     def add(self, parts: Sequence[tuple[CellRange, Elements]]) -> None:
         """The cells of ranges that are new."""
@@ -123,6 +135,8 @@ class BitShareCache:
     def __init__(self, trio: Trio) -> None:
         self._trio = trio
         self._planes = 0
+        self.quads = False
+        """Whether the bits of quads are shared, of what is kept."""
         self._stores: list[_Store] = []
         self._cached: set[CellRange] = set()
         self._ranges: tuple[CellRange, ...] = ()
@@ -136,7 +150,7 @@ class BitShareCache:
 
         share: this party's share of a range, the same in each selection; asked for where it is not kept. One
         round if cells are shared, because they are compared for the first time or were dropped,
-        `bit_rows(planes)` bits each; else none.
+        `bit_rows` bits each; else none.
         """
         layout = answers.layout
         new = self._find(share, layout, planes)
@@ -162,7 +176,7 @@ class BitShareCache:
                 addends -= answers.cells[place].take(where)
         elif store.evaluates:
             addends = addends - answers.cells[place]
-        return DealerCells(addends, bits, lengths)
+        return DealerCells(addends, bits, lengths, self.quads)
 
     def _find(
         self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
@@ -171,7 +185,8 @@ class BitShareCache:
         if planes == self._planes and self._ranges == layout.ranges and layout.size <= MAX_CACHED:
             return set()
         if planes != self._planes or not _fits(layout, self._cached):
-            self._stores = [_Store(planes, dealer != self._trio.me) for dealer in range(DEALERS)]
+            self.quads = shares_quads(layout.size, planes, self._trio.latency_bytes)
+            self._stores = [_Store(planes, dealer != self._trio.me, self.quads) for dealer in range(DEALERS)]
             self._cached.clear()
         self._planes = planes
         new = set(layout.ranges) - self._cached
@@ -224,7 +239,7 @@ class BitShareCache:
             for store, choice, part in zip(stores, choices, fresh, strict=True)
         ]
         for store, choice, part, bits in zip(
-            stores, choices, fresh, share_bits(self._trio, addends, self._planes), strict=True
+            stores, choices, fresh, share_bits(self._trio, addends, self._planes, self.quads), strict=True
         ):
             for columns, new in choice.flagged(store.has_bits, part):
                 columns[new] = True

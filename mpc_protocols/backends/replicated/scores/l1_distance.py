@@ -10,7 +10,8 @@ reshared, one element per segment.
 
 Cost over all three parties, a third of it by each: 2.5 (k-1) bits a cell for the sign (ripple) and 2K; k =
 24, K = 32: 5.0 bytes. The shared bits of a, 1.5 (k-1) bits a cell, travel once per sharing and cell
-(`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
+(`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log4((k-1)/2)) (tree), 3
+(quads, for which the shared bits are 2.5 times as many).
 
 Public bounds, asserted by the caller: |d| < 2^(k-1) in every cell and sum |d| < 2^K in every segment. Threat
 model, masking and assumption: `dealer`. A dealer learns nothing of c but the number of its cells; nothing is
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.backends.replicated.scores.masked_sign import (
     Addends,
+    Form,
     Packed,
     bit_rows,
     signs,
@@ -37,10 +39,9 @@ from mpc_protocols.backends.replicated.scores.masked_sign import (
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.arrays import sum_segments
-from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, bit_pieces, to_planes, words_for
 
-ADDERS: tuple[Adder, ...] = ("ripple", "tree")
+ADDERS: tuple[Form, ...] = ("ripple", "tree", "quads")
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,13 @@ class DealerCells:
     addend: (cells,) the dealer's a, an evaluator's b. bits: the evaluators' shares of a's bits
     (`masked_sign.share_bits`), cell by cell; at the dealer without columns. lengths: (segments,) how many
     consecutive cells belong to each segment; may be 0.
+    quads: whether the bits are those of quads.
     """
 
     addend: Elements
     bits: Packed
     lengths: NDArray[np.int64]
+    quads: bool = False
 
     def __post_init__(self) -> None:
         if int(self.lengths.sum()) != len(self.addend):
@@ -69,21 +72,21 @@ def addend_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
     return x.next if trio.left == dealer else x.own
 
 
-def score_adder(cells: Sequence[int], planes: int, latency_bytes: int) -> Adder:
+def score_adder(cells: Sequence[int], planes: int, latency_bytes: int, quads: bool = False) -> Form:
     """The adder for parts of so many cells: the least rounds * latency_bytes + bytes of a party, alike at all
-    parties."""
+    parties. quads: whether the bits of quads are shared."""
     words = sum(map(words_for, cells))
 
-    def cost(adder: Adder) -> float:
+    def cost(adder: Form) -> float:
         schedule = steps(planes, adder)
         sent = sum(2 * exchanged + dealt for exchanged, dealt in schedule) * 8 * words / DEALERS
         return len(schedule) * latency_bytes + sent
 
-    return min(ADDERS, key=cost)
+    return min(ADDERS if quads else ADDERS[:-1], key=cost)
 
 
 def add_l1_sums(
-    trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder | None, parts: Elements
+    trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Form | None, parts: Elements
 ) -> None:
     """Add this party's parts of the sums of |a + b| over each segment of a batch to `parts`, shape
     (segments,).
@@ -94,13 +97,14 @@ def add_l1_sums(
     sizes = [len(part.addend) for part in cells]
     if not any(sizes):
         return
-    adder = adder or score_adder(sizes, planes, trio.latency_bytes)
+    quads = cells[0].quads
+    adder = adder or score_adder(sizes, planes, trio.latency_bytes, quads)
     mine, first, second = trio.me, trio.left, trio.right
     roles = DealerRoles(trio, [words_for(size) for size in sizes])
     total = Addends(
         to_planes(cells[mine].addend, planes),
         np.empty((planes, roles.evaluated_words), np.uint64),
-        np.empty((bit_rows(planes), roles.evaluated_words), np.uint64),
+        np.empty((bit_rows(planes, quads), roles.evaluated_words), np.uint64),
     )
     for t, part in ((first, roles.first), (second, roles.second)):
         to_planes(cells[t].addend, planes, part(total.b))

@@ -10,7 +10,9 @@ b_{k-1}, known to both evaluators.
 
 `ripple`: ceil((k-1)/2) rounds, 2.5 bits per plane over all parties (an AND per plane: 3). `tree`: all pairs
 of planes generate and propagate at once, then are merged four at a time (`masked_merge`): 1 +
-ceil(log4((k-1)/2)) rounds and 2.3 times the bits.
+ceil(log4((k-1)/2)) rounds and 2.3 times the bits. `quads`: evaluators that hold shares of all products of
+four neighbouring bits of a, 3.75 bits per plane in place of 1.5, hold what four planes generate and propagate;
+up to eight such chunks are merged at once: 2 rounds for up to 33 planes.
 
 The bits of a do not change while the sharing stays: they travel once (`bit_cache`). k needs to be only
 bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value beyond it gets a wrong sign
@@ -21,7 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,16 +41,33 @@ Packed = NDArray[np.uint32]
 """Shares of the bits of a, cell by cell: shape (packed_words(k), cells); bit j of word i is row 32 i + j of
 `bit_rows`."""
 _GROUP = 32
+Form = Adder | Literal["quads"]
+"""How the carry is computed. `quads` takes the shared bits of quads, the others find theirs among them too."""
+_QUAD = 4
+_ACROSS = [
+    places
+    for number in (2, 3, 4)
+    for places in combinations(range(_QUAD), number)
+    if places not in ((0, 1), (2, 3))
+]
+"""Products of the bits of a quad that are not those of its pairs, each by the places of its factors."""
 
 
-def bit_rows(planes: int) -> int:
-    """Shared bits of a cell: the planes but the top one, and the products of pairs of them."""
-    return planes - 1 + (planes - 1) // 2
+def bit_rows(planes: int, quads: bool = False) -> int:
+    """Shared bits of a cell: the planes but the top one, the products of pairs of them, and with quads the other
+    products of the bits of every four, at the top perhaps of fewer."""
+    low = planes - 1
+    return low + low // 2 + quads * sum(_reaching(low, places) for places in _ACROSS)
 
 
-def packed_words(planes: int) -> int:
+def _reaching(planes: int, places: Sequence[int]) -> int:
+    """Quads of so many planes that have all these places."""
+    return planes // _QUAD + (max(places) < planes % _QUAD)
+
+
+def packed_words(planes: int, quads: bool = False) -> int:
     """Words of 32 bits that hold a cell's shared bits."""
-    return -(-bit_rows(planes) // _GROUP)
+    return -(-bit_rows(planes, quads) // _GROUP)
 
 
 def pack(rows: Words, cells: int) -> Packed:
@@ -64,7 +85,7 @@ def unpack(packed: Packed, out: Words) -> None:
         to_planes(group, len(rows), rows)
 
 
-def share_bits(trio: Trio, addends: Sequence[Elements], planes: int) -> list[Packed]:
+def share_bits(trio: Trio, addends: Sequence[Elements], planes: int, quads: bool = False) -> list[Packed]:
     """Share the bits of a of each part: `addends`[t] of shape (cells_t,) is a at the dealer t and may be
     anything elsewhere.
 
@@ -72,45 +93,57 @@ def share_bits(trio: Trio, addends: Sequence[Elements], planes: int) -> list[Pac
     a cell from each part's dealer to its first evaluator.
     """
     roles = DealerRoles(trio, [words_for(len(dealer)) for dealer in addends])
-    roles.deal(bits_and_products(to_planes(addends[trio.me], planes - 1)))
+    roles.deal(bits_and_products(to_planes(addends[trio.me], planes - 1), quads))
     _, shares = roles.exchange(np.empty((0, roles.evaluated_words), np.uint64))
-    packed = [np.empty((packed_words(planes), 0), np.uint32) for _ in addends]
+    packed = [np.empty((packed_words(planes, quads), 0), np.uint32) for _ in addends]
     packed[trio.left] = pack(roles.first(shares), len(addends[trio.left]))
     packed[trio.right] = pack(roles.second(shares), len(addends[trio.right]))
     return packed
 
 
-def bits_and_products(bits: Words) -> Words:
-    """At the dealer: the planes of a but the top one, then the products of pairs of them; `bit_rows` rows."""
+def bits_and_products(bits: Words, quads: bool = False) -> Words:
+    """At the dealer: the planes of a but the top one, then the products of pairs of them, then with quads the
+    others of every four, product by product; `bit_rows` rows."""
     whole = 2 * (len(bits) // 2)
-    return np.concatenate((bits, bits[0:whole:2] & bits[1:whole:2]))
+    rows = [bits, bits[0:whole:2] & bits[1:whole:2]]
+    for places in _ACROSS if quads else ():
+        count = _reaching(len(bits), places)
+        rows.append(reduce(np.bitwise_and, [bits[place::_QUAD][:count] for place in places]))
+    return np.concatenate(rows)
 
 
 @dataclass(frozen=True)
 class Addends:
     """Planes of a + b at one party. a: (k, dealt_words) of the part it deals. b: (k, evaluated_words) and
-    shares: (bit_rows(k), evaluated_words) of those it evaluates, in the order of `DealerRoles`."""
+    shares: (bit_rows(k), evaluated_words), with quads or without, of those it evaluates, in the order of `DealerRoles`."""
 
     a: Words
     b: Words
     shares: Words
 
 
-def steps(planes: int, adder: Adder) -> list[tuple[int, int]]:
+def steps(planes: int, adder: Form) -> list[tuple[int, int]]:
     """Rows that the evaluators exchange and rows that are dealt, in each step of `signs` for so many planes."""
     low = planes - 1
     count = -(-low // 2)
     if adder == "ripple":
         return [(1, 3 if start + 1 < low else 1) for start in range(2, low, 2)] + [(1, 0)]
-    exchanged, schedule = 2 * count - 1, []
+    if adder == "quads":
+        count = -(-low // _QUAD)
+    exchanged, schedule, radix = 2 * count - 1, [], _radix(count, adder)
     while count > 1:
-        schedule.append((exchanged, masked_merge.dealt_rows(count)))
-        exchanged, count = masked_merge.merged_rows(count), masked_merge.left(count)
+        schedule.append((exchanged, masked_merge.dealt_rows(count, radix)))
+        exchanged, count = masked_merge.merged_rows(count, radix), masked_merge.left(count, radix)
     return [*schedule, (exchanged, 0)]
 
 
+def _radix(chunks: int, adder: Form) -> int:
+    """How many of so many chunks are merged at once."""
+    return masked_merge.widest_radix(chunks) if adder == "quads" else masked_merge.RADIX
+
+
 def signs(
-    roles: DealerRoles, total: Addends, planes: int, adder: Adder, last: Callable[[Words], None]
+    roles: DealerRoles, total: Addends, planes: int, adder: Form, last: Callable[[Words], None]
 ) -> tuple[Words, Words]:
     """Signs of a + b read modulo 2^planes, planes >= 2: mask at the dealer, shape (dealt_words,), and opened,
     shape (evaluated_words,).
@@ -118,7 +151,7 @@ def signs(
     `last` gets the mask and sends what depends on it in the same step as the last exchange. Rounds: `steps`.
     """
     top = total.a[planes - 1]
-    carry = _ripple if adder == "ripple" else _tree
+    carry = _ripple if adder == "ripple" else partial(_tree, adder)
 
     def also(mask: Words) -> None:
         last(mask ^ top)
@@ -131,7 +164,7 @@ def _ripple(
     roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
 ) -> tuple[Words, Words]:
     """The carry out of the low `planes` >= 1 planes, pair by pair: its mask, and opened."""
-    a, b, bits, products = total.a, total.b, total.shares[:planes], total.shares[planes:]
+    a, b, bits, products = total.a, total.b, total.shares[:planes], _pair_products(total, planes)
     mask = np.zeros(roles.dealt_words, np.uint64)  # nothing is carried into the lowest plane
     opened = share = np.zeros(roles.evaluated_words, np.uint64)
     dealt = np.zeros((3, roles.evaluated_words), np.uint64)
@@ -204,13 +237,19 @@ def _carried(a: Words, b: Words, opened: Words, carry: Words, dealt: Words) -> W
     return out
 
 
+def _pair_products(total: Addends, planes: int) -> Words:
+    """Shares of the products of pairs of bits of a."""
+    return total.shares[planes : planes + planes // 2]
+
+
 def _tree(
-    roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
+    adder: Form, roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
 ) -> tuple[Words, Words]:
-    """The carry out of the low `planes` >= 1 planes: all pairs generate and propagate at once, then are
-    merged, four neighbours at a time, the lowest first."""
-    parts = _pairs(roles, total, planes)
+    """The carry out of the low `planes` >= 1 planes: all pairs, or all quads, generate and propagate at once, then
+    are merged, so many neighbours at a time, the lowest first."""
+    parts = (_quads if adder == "quads" else _pairs)(roles, total, planes)
     chunks = (len(parts) + 1) // 2
+    radix = _radix(chunks, adder)
     masks, shares = roles.masks(len(parts))
     parts ^= shares
     mask, share = _split(masks, chunks), _split(shares, chunks)
@@ -218,23 +257,24 @@ def _tree(
     while True:
         final = len(mask[0]) == 1
         if not final:
-            roles.deal(masked_merge.dealt(*mask))
+            roles.deal(masked_merge.dealt(*mask, radix))
         rows, dealt = roles.exchange(parts, partial(also, mask[0][0]) if final else alone)
-        opened = _split(rows, chunks) if opened is None else masked_merge.merged(*opened, rows)
+        opened = _split(rows, chunks) if opened is None else masked_merge.merged(*opened, rows, radix)
         if final:
             return mask[0][0], opened[0][0]
-        parts, known = masked_merge.parts(opened, share, dealt)
+        parts, known = masked_merge.parts(opened, share, dealt, radix)
         second_parts = roles.second(parts)
         second_parts ^= roles.second(known)
         masks, shares = roles.masks(len(parts))
         parts ^= shares
-        mask, share = masked_merge.merged(*mask, masks), masked_merge.merged(*share, shares)
+        mask = masked_merge.merged(*mask, masks, radix)
+        share = masked_merge.merged(*share, shares, radix)
 
 
 def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
     """The evaluators' parts of what every pair of planes (at the top perhaps one) generates, then of what all
     but the lowest propagate."""
-    bits, b, both = total.shares[:planes], total.b[:planes], total.shares[planes:]
+    bits, b, both = total.shares[:planes], total.b[:planes], _pair_products(total, planes)
     whole = 2 * (planes // 2)
     a0, a1, b0, b1 = bits[0:whole:2], bits[1:whole:2], b[0:whole:2], b[1:whole:2]
     generate = b1 & (a1 ^ b0 & a0)
@@ -251,6 +291,66 @@ def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
         second_part ^= roles.second(b[whole:planes])
         rows = [generate, bits[whole:] & b[whole:planes], propagate[1:]] + [top] * (planes > 1)
     return np.concatenate(rows)
+
+
+def _quads(roles: DealerRoles, total: Addends, planes: int) -> Words:
+    """The same of every four planes, at the top perhaps of fewer. With a share of each product of the bits of a,
+
+        generate  = XOR over j of a_j b_j (a_{j+1} ^ b_{j+1}) ..      propagate = (a_0 ^ b_0) (a_1 ^ b_1) ..
+
+    are linear: of a set S of places, the product of a is taken as often as b at the other places allows."""
+    whole, rest = divmod(planes, _QUAD)
+    shares, b = _by_quad(total, planes), total.b[:planes]
+    generate, propagate = [], []
+    for first, quads, size in [(0, whole, _QUAD)] * (whole > 0) + [(whole, 1, rest)] * (rest > 0):
+        known = [b[_QUAD * first + place :: _QUAD][:quads] for place in range(size)]
+        through = np.zeros_like(known[0])
+        out = np.zeros_like(known[0])
+        others = _products_of_others(known)
+        for places, a in shares.items():
+            if max(places) >= size:
+                continue
+            a = a[first : first + quads]
+            lowest, *_ = places
+            through ^= _and(a, others.get(_rest_of(range(size), places)))
+            out ^= _and(a & known[lowest], others.get(_rest_of(range(lowest, size), places)))
+        second_part = roles.second(through)
+        second_part ^= roles.second(others[tuple(range(size))])
+        generate.append(out)
+        propagate.append(through)
+    return np.concatenate((*generate, np.concatenate(propagate)[1:]))
+
+
+def _rest_of(places: Sequence[int], chosen: Sequence[int]) -> tuple[int, ...]:
+    return tuple(place for place in places if place not in chosen)
+
+
+def _and(rows: Words, factor: Words | None) -> Words:
+    """Their product; the rows if there is no factor."""
+    return rows if factor is None else rows & factor
+
+
+def _products_of_others(known: Sequence[Words]) -> dict[tuple[int, ...], Words]:
+    """Products of what the evaluators know at all sets of places but none."""
+    found: dict[tuple[int, ...], Words] = {(place,): rows for place, rows in enumerate(known)}
+    for number in range(2, len(known) + 1):
+        for places in combinations(range(len(known)), number):
+            found[places] = found[places[:-1]] & known[places[-1]]
+    return found
+
+
+def _by_quad(total: Addends, planes: int) -> dict[tuple[int, ...], Words]:
+    """Shares of the products of the bits of a of every quad, by the places of their factors: a row for each quad
+    that has them."""
+    bits, pairs = total.shares[:planes], _pair_products(total, planes)
+    found: dict[tuple[int, ...], Words] = {(place,): bits[place::_QUAD] for place in range(_QUAD)}
+    found[0, 1], found[2, 3] = pairs[0::2], pairs[1::2]
+    at = planes + len(pairs)
+    for places in _ACROSS:
+        count = _reaching(planes, places)
+        found[places] = total.shares[at : at + count]
+        at += count
+    return found
 
 
 def _split(rows: Words, chunks: int) -> tuple[Words, Words]:

@@ -8,6 +8,7 @@ t+1 goes to the first evaluator, who lacks that key.
 
     rounds   1 for the bits of a, 3 more for 32 planes; by `sharing.sign`, with P0 as the only one who knows a, 7
     sent     (bit_rows(k) + 1) / 3 bits a number and party, and those of `masked_sign.steps`: 9.2 bytes for 32 planes
+    quads    where parties are far apart (`sign_form`): a round less, 21 bytes
 
 Threat model, masking and assumption: `dealer`. Nothing is opened.
 """
@@ -18,11 +19,39 @@ import numpy as np
 
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.backends.replicated.scores.l1_distance import addend_of
-from mpc_protocols.backends.replicated.scores.masked_sign import Addends, bits_and_products, signs
+from mpc_protocols.backends.replicated.scores.masked_sign import (
+    Addends,
+    Form,
+    bit_rows,
+    bits_and_products,
+    signs,
+    steps,
+)
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words, in_words, to_planes, words_for
+from mpc_protocols.engine.latency import FAR
+
+FORMS: tuple[Form, ...] = ("tree", "quads")
+
+
+def sign_cost(cells: int, planes: int, form: Form) -> tuple[int, int]:
+    """Rounds, and bytes that a party sends."""
+    schedule = steps(planes, form)
+    bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + bit_rows(planes, form == "quads") + 1
+    return 1 + len(schedule), 8 * bits * words_for(cells) // DEALERS
+
+
+def sign_form(cells: int, planes: int, latency_bytes: int) -> Form:
+    """The form for so many numbers: where parties are near, that of less computing; else the least rounds *
+    latency_bytes + bytes."""
+
+    def cost(form: Form) -> int:
+        rounds, sent = sign_cost(cells, planes, form)
+        return rounds * latency_bytes + sent
+
+    return min(FORMS if latency_bytes >= FAR else FORMS[:1], key=cost)
 
 
 def parts_of(cells: int) -> list[int]:
@@ -37,7 +66,7 @@ def shared_signs(trio: Trio, x: RingShare, planes: int) -> BitShare:
     ends = np.cumsum(lengths)
     places = [slice(end - length, end) for length, end in zip(lengths, ends.tolist(), strict=True)]
     mine, first, second = trio.me, trio.left, trio.right
-    roles = DealerRoles(trio, lengths)
+    roles, form = DealerRoles(trio, lengths), sign_form(len(x), planes, trio.latency_bytes)
 
     def addend(t: int) -> Words:
         """Planes of this party's addend of part t."""
@@ -45,7 +74,7 @@ def shared_signs(trio: Trio, x: RingShare, planes: int) -> BitShare:
         return to_planes(np.ascontiguousarray(cells).reshape(-1), planes)
 
     known = addend(mine)
-    roles.deal(bits_and_products(known[: planes - 1]))
+    roles.deal(bits_and_products(known[: planes - 1], form == "quads"))
     _, shares = roles.exchange(np.empty((0, roles.evaluated_words), np.uint64))
     total = Addends(known, np.concatenate((addend(first), addend(second)), axis=1), shares)
     component = np.empty(roles.dealt_words, np.uint64)
@@ -56,7 +85,7 @@ def shared_signs(trio: Trio, x: RingShare, planes: int) -> BitShare:
         dealt.append(bits ^ component)
         trio.send(trio.right, dealt[0])
 
-    _, opened = signs(roles, total, planes, "tree", share)
+    _, opened = signs(roles, total, planes, form, share)
     as_first = trio.receive(trio.left, lengths[first], np.uint64)
     as_second = np.empty(lengths[second], np.uint64)
     roles.as_second.fill(as_second)

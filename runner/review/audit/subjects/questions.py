@@ -38,6 +38,7 @@ def every_kind(
     pairs: list[Clique] = [(a, b), (b, c), (a, c)]
     asked: list[Asked] = []
     handles = oracle.prepare(singles)
+    oracle.expect_keys(len(pairs))  # of the first selection
     found = list(oracle.measure(handles, sigma2))
     asked.append(Asked("measure", tuple(singles), (sigma2,) * 3))
     wide = oracle.prepare(pairs)

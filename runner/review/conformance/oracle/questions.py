@@ -41,6 +41,7 @@ class Questions:
         columns = oracle.prepare([(name,) for name in SIZES])
         self._measure(columns, SMALL)
         wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",), ("only", "d")])
+        oracle.expect_keys(12)  # of two of the selections below
         self._measure([wide[2], wide[0], wide[5]], [SMALL, SMALL * 2, SMALL])
         coarse = oracle.prepare([("b in two", "d"), ("c in two",), ("a", "c in two")], LEVELS)
         self._measure(coarse[::-1], SMALL)

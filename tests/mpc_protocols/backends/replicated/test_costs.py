@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.gates import TrioGates, argmax, in_groups, picks_form
 from mpc_protocols.backends.replicated.scores import l1_distance
+from mpc_protocols.backends.replicated.scores.masked_sign import Form
 from mpc_protocols.backends.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
@@ -207,29 +208,34 @@ def test_sign_costs(adder: Adder, planes: int) -> None:
         assert nominal - 1 <= taken <= nominal  # a chain through P0's planes may be one shorter
 
 
-@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("adder", l1_distance.ADDERS)
 @pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 11, 17, 18, 24, 27, 31, 32])
-def test_score_costs(adder: Adder, planes: int) -> None:
+def test_score_costs(adder: Form, planes: int) -> None:
     for cells in (1, 2, 3, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
         lengths = np.array([cells // 2, cells - cells // 2])
-        check(partial(by_dealer, lengths=lengths, planes=planes), shares)
+        check(partial(by_dealer, lengths=lengths, planes=planes, quads=adder == "quads"), shares)
         taken = rounds(check(partial(distances, lengths=lengths, planes=planes, adder=adder), shares))
         carried = -(-(planes - 1) // 2)
         if cells < 256:
-            assert taken <= 2 + (carried if adder == "ripple" else 1 + (carried - 1).bit_length())
+            exchanges = {
+                "ripple": carried,
+                "tree": 1 + (carried - 1).bit_length(),
+                "quads": 2 - (planes <= 5),
+            }
+            assert taken <= 2 + exchanges[adder]
 
 
 def test_no_party_sends_more_scores_than_another() -> None:
     """5.0 bytes a cell and 13 rounds at k = 24, and 1.4 bytes once; where one party had the dealer's role:
     13.9 / 2.9 / 2.9."""
     cells, lengths = numbers(10**6), np.full(64, 10**6 // 64)
-    once = derived(lambda trio, x: by_dealer(trio, x, lengths, 24), cells)
-    assert [round(sent / 10**6, 1) for sent in once[1]] == [1.4] * 3 and max(once[0]) == 1
-    for adder, sent, taken in (("ripple", 5.0, 13), ("tree", 7.8, 4)):
+    for adder, bits, sent, taken in (("ripple", 1.4, 5.0, 13), ("tree", 1.4, 7.8, 4), ("quads", 3.4, 7.1, 3)):
+        once = derived(lambda trio, x, adder=adder: by_dealer(trio, x, lengths, 24, adder == "quads"), cells)
+        assert [round(sent / 10**6, 1) for sent in once[1]] == [bits] * 3 and max(once[0]) == 1
         each = derived(lambda trio, x, adder=adder: distances(trio, x, lengths, 24, adder), cells)
         alone = [
-            round((all_bytes - bits) / 10**6, 1) for all_bytes, bits in zip(each[1], once[1], strict=True)
+            round((all_bytes - shared) / 10**6, 1) for all_bytes, shared in zip(each[1], once[1], strict=True)
         ]
         assert alone == [sent] * 3 and max(each[0]) == taken + 1
 
@@ -315,13 +321,13 @@ def test_gaussian_costs(sigma2: Fraction, cells: int, latency_bytes: int) -> Non
 
 
 WHOLE = {
-    (0, 10_000, MAX_GROUP): ([115, 115, 115], [24591, 24823, 20327]),
-    (0, 10_000, 16): ([143, 143, 143], [26103, 28055, 21711]),
-    (2, 10_000, MAX_GROUP): ([115, 115, 115, 114, 114], [24591, 24971, 20327, 184, 184]),
-    (2, 10_000, 16): ([143, 143, 143, 142, 142], [26103, 28203, 21711, 184, 184]),
-    (4, 10_000, 16): ([143, 143, 143, *[142] * 4], [26103, 28351, 21711, *[184] * 4]),
-    (2, 40_000_000, MAX_GROUP): ([127, 127, 127, 126, 126], [31111, 30211, 25279, 184, 184]),
-    (2, 40_000_000, 16): ([156, 156, 156, 155, 155], [33167, 33555, 26919, 184, 184]),
+    (0, 10_000, MAX_GROUP): ([110, 110, 110], [24593, 24830, 20329]),
+    (0, 10_000, 16): ([138, 138, 138], [26105, 28062, 21713]),
+    (2, 10_000, MAX_GROUP): ([110, 110, 110, 109, 109], [24593, 24978, 20329, 184, 184]),
+    (2, 10_000, 16): ([138, 138, 138, 137, 137], [26105, 28210, 21713, 184, 184]),
+    (4, 10_000, 16): ([138, 138, 138, *[137] * 4], [26105, 28358, 21713, *[184] * 4]),
+    (2, 40_000_000, MAX_GROUP): ([122, 122, 122, 121, 121], [31113, 30218, 25281, 184, 184]),
+    (2, 40_000_000, 16): ([151, 151, 151, 150, 150], [33169, 33562, 26921, 184, 184]),
 }
 """Rounds and bytes of the parties of `whole_run`, by contributors, bound of rows and cells of a group."""
 
@@ -332,13 +338,20 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
         assert whole_run(monkeypatch, contributors, row_cap) == WHOLE[contributors, row_cap, group]
 
 
+def test_far_parties_take_fewer_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their scores and comparisons take the bits of quads, two rounds less a selection."""
+    near, _ = whole_run(monkeypatch, 2, 10_000)
+    far, _ = whole_run(monkeypatch, 2, 10_000, 1 << 20)
+    assert max(far) <= max(near) - 4 * 2
+
+
 def whole_run(
-    monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int
+    monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int, latency_bytes: int = 1 << 16
 ) -> tuple[list[int], list[int]]:
     """Four selections and measurements, of which the first two make noise and the others find it; rounds and
     bytes."""
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
-    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: 1 << 16)
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
     of = facts(row_cap=row_cap)
     cliques: list[Clique] = [("a", "b"), ("c", "d"), ("b", "c"), ("a",)]
     answers = [np.r_[np.zeros(5), np.full(7, 30.0)], np.full(10, 90.0), np.zeros(20), np.full(3, 300.0)]
@@ -376,13 +389,13 @@ def alike(body: Callable[[Any], Any], tables: Sequence[NDArray[np.int64]], of: S
 BINARY = {f"c{number}": 2 for number in range(38)}
 PAIRS = list(combinations(BINARY, 2))
 FORMS = {
-    (20, 3, 2, False): ("at once", 38, 15675),
-    (64, 1, 1, False): ("pairs", 36, 35550),
-    (300, 4, 3, False): ("families", 47, 342202),
-    (300, 4, 3, True): ("families", 49, 598266),
-    (703, 1, 1, False): ("groups", 49, 360536),
-    (703, 1, 1, True): ("groups", 51, 632608),
-    (703, 2, 1, False): ("one by one", 67, 626509),
+    (20, 3, 2, False): ("at once", 33, 15682),
+    (64, 1, 1, False): ("pairs", 31, 35557),
+    (300, 4, 3, False): ("families", 42, 342209),
+    (300, 4, 3, True): ("families", 44, 598273),
+    (703, 1, 1, False): ("groups", 44, 360543),
+    (703, 1, 1, True): ("groups", 46, 632615),
+    (703, 2, 1, False): ("one by one", 62, 626516),
 }
 """Candidates, picks, how many leave together, and whether keys are wide: the form, rounds and bytes of the
 leader."""

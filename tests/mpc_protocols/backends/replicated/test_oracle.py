@@ -17,7 +17,7 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.replicated.gates import TrioGates
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.scores import answer_codec
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
+from mpc_protocols.engine.latency import LATENCY_BYTES, MAX_DELAY_US, TOKENS, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
@@ -603,9 +603,11 @@ def test_a_delay_beyond_belief_is_refused() -> None:
             agree_on_delay(wire, 1)
             return
         stream = wire.fork("pace")
-        for _ in range(LAPS):
-            stream.send(0, b"x")
-            stream.receive(2, 1)
+        for _ in range(1 + TOKENS):
+            for peer in (0, 2):
+                stream.send(peer, b"x")
+            for peer in (0, 2):
+                stream.receive(peer, 1)
         for peer in (0, 2):
             stream.send(peer, (MAX_DELAY_US + 1).to_bytes(4, "little"))
 
@@ -622,7 +624,8 @@ def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.
 
 @pytest.mark.parametrize("delay_us", [0, 20_000])
 def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch, delay_us: int) -> None:
-    """A far network takes trees, a near one ripples where they save bytes; the answers are the same, all parties say which."""
+    """A far network takes trees, of quads for scores, a near one ripples where they save bytes; the answers are the same, all
+    parties say which."""
     monkeypatch.setattr("mpc_protocols.engine.step.agree_on_delay", lambda wire, leader: delay_us)
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
@@ -631,9 +634,9 @@ def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch,
         serve(work, PARTS, observe=lambda phase, event, **fields: told.append((phase, event, fields)))[0]
         == expected
     )
-    form = "tree" if delay_us else "ripple"
+    form, scores = ("tree", "quads") if delay_us else ("ripple", "ripple")
     assert {fields["delay_us"] for _, event, fields in told if event == "paced"} == {delay_us}
-    assert {fields["scores"] for _, event, fields in told if event == "selected"} == {form}
+    assert {fields["scores"] for _, event, fields in told if event == "selected"} == {scores}
     assert {fields["noise"] for _, event, fields in told if event in ("selected", "opened")} - {"ahead"} == {
         form
     }

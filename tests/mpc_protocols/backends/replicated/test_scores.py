@@ -22,8 +22,8 @@ from mpc_protocols.backends.replicated.scores.l1_distance import DealerCells, ad
 from mpc_protocols.backends.replicated.scores.masked_sign import packed_words
 from mpc_protocols.backends.replicated.sharing import ring
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import to_planes
+from mpc_protocols.engine.latency import FAR, LATENCY_BYTES
 from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.memory_wire import Frame
 from mpc_protocols.public.answers import (
@@ -80,8 +80,8 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
 @pytest.mark.parametrize(
     "sizes", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (64, 65, 1), (0, 300, 130), (700, 0, 0), (0, 0, 0)]
 )
-@pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: Adder) -> None:
+@pytest.mark.parametrize("adder", l1_distance.ADDERS)
+def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: masked_sign.Form) -> None:
     """Zero answers everywhere in one third, or in two; each dealer alone."""
     rng, planes = np.random.default_rng(sum(sizes)), 13
     values = [spread(size, 2 ** (planes - 1) - 1, rng) for size in sizes]
@@ -89,11 +89,11 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: Adder) -> None:
 
     def body(trio: Trio) -> ring.RingShare:
         known = [addend_of(trio, shares[third][trio.me], third) for third in range(DEALERS)]
-        bits = masked_sign.share_bits(trio, known, planes)
+        quads = adder == "quads"
+        bits = masked_sign.share_bits(trio, known, planes, quads)
         lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
-        return l1_sums(
-            trio, [DealerCells(*parts) for parts in zip(known, bits, lengths, strict=True)], planes, adder
-        )
+        dealer_cells = [DealerCells(*parts, quads) for parts in zip(known, bits, lengths, strict=True)]
+        return l1_sums(trio, dealer_cells, planes, adder)
 
     results, _ = run_trio(body)
     expected = sum(
@@ -103,9 +103,9 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: Adder) -> None:
     np.testing.assert_array_equal(total(results), expected)
 
 
-@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("adder", l1_distance.ADDERS)
 @pytest.mark.parametrize("planes", [2, 3, 4, 5, 6, 7])
-def test_all_pairs_of_operands(adder: Adder, planes: int) -> None:
+def test_all_pairs_of_operands(adder: masked_sign.Form, planes: int) -> None:
     """Every a and every b modulo 2^k, so every carry pattern: the sign is that of a + b, even where |a + b|
     is the widest."""
     a, b = (
@@ -116,11 +116,11 @@ def test_all_pairs_of_operands(adder: Adder, planes: int) -> None:
 
     def body(trio: Trio) -> ring.RingShare:
         known = [wide if trio.me == third else b for third in range(DEALERS)]
-        bits = masked_sign.share_bits(trio, known, planes)
+        quads = adder == "quads"
+        bits = masked_sign.share_bits(trio, known, planes, quads)
         ones = np.ones(len(a), np.int64)
-        return l1_sums(
-            trio, [DealerCells(*parts, ones) for parts in zip(known, bits, strict=True)], planes, adder
-        )
+        dealer_cells = [DealerCells(*parts, ones, quads) for parts in zip(known, bits, strict=True)]
+        return l1_sums(trio, dealer_cells, planes, adder)
 
     results, _ = run_trio(body)
     np.testing.assert_array_equal(total(results), 3 * np.abs(total_value))
@@ -312,7 +312,10 @@ class SharedCells:
     """A dealer's bits of cells, as it notes which of them travel; the other parties are not there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._cache, self._fresh = BitShareCache(cast(Any, SimpleNamespace(me=0, left=2, right=1))), 0
+        self._cache, self._fresh = (
+            BitShareCache(cast(Any, SimpleNamespace(me=0, left=2, right=1, latency_bytes=LATENCY_BYTES))),
+            0,
+        )
         monkeypatch.setattr(bit_cache, "share_bits", self._share)
 
     def _share(self, trio: Trio, addends: Sequence[NDArray[Any]], planes: int) -> list[NDArray[Any]]:
@@ -369,8 +372,8 @@ def test_a_dense_or_small_marginal_shares_all_its_bits_at_once(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("dealer", range(DEALERS))
-@pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: Adder) -> None:
+@pytest.mark.parametrize("adder", l1_distance.ADDERS)
+def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: masked_sign.Form) -> None:
     """One third only, its values all alike; the final reshare apart. Chi-square of each link; false alarms:
     1e-9 each."""
     cells, planes, frames = 20_000, 20, list[Frame]()
@@ -379,9 +382,10 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
     def body(trio: Trio) -> None:
         sizes = [cells if third == dealer else 0 for third in range(DEALERS)]
         parts = [known[:size] for size in sizes]
-        bits = masked_sign.share_bits(trio, parts, planes)
+        quads = adder == "quads"
+        bits = masked_sign.share_bits(trio, parts, planes, quads)
         dealer_cells = [
-            DealerCells(*found, np.array([size]))  # type: ignore[arg-type, call-arg]
+            DealerCells(*found, np.array([size]), quads)  # type: ignore[arg-type, call-arg]
             for *found, size in zip(parts, bits, sizes, strict=True)
         ]
         l1_sums(trio, dealer_cells, planes, adder)
@@ -406,8 +410,8 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
             assert len(np.unique(words)) == len(words)  # no mask twice; by chance below 1e-9
 
 
-@pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_selections_that_compare_the_same_cells_share_no_mask(adder: Adder) -> None:
+@pytest.mark.parametrize("adder", l1_distance.ADDERS)
+def test_selections_that_compare_the_same_cells_share_no_mask(adder: masked_sign.Form) -> None:
     """Bits shared once and used in three equal selections: no word travels twice, and the XOR of any two
     messages of a length is uniform, which it were not if one mask met two selections. False alarms: 1e-9
     each."""
@@ -416,6 +420,7 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: Adder) -> N
     shares = deal_ring(np.full(cells, 7, np.uint32), np.random.default_rng(5))
 
     def body(trio: Trio) -> None:
+        trio.latency_bytes = FAR if adder == "quads" else LATENCY_BYTES
         bits = BitShareCache(trio)
         for _ in range(3):
             dealer_cells, _ = bits.dealer_cells(lambda cell_range: shares[trio.me], answers, planes)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.scores import bit_cache
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS
 from mpc_protocols.backends.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
-from mpc_protocols.backends.replicated.scores.masked_sign import share_bits
+from mpc_protocols.backends.replicated.scores.masked_sign import Form, share_bits
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, reshare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
@@ -115,16 +114,19 @@ def dealers(cells: int) -> list[NDArray[np.int64]]:
     return [np.arange(dealer, cells, DEALERS) for dealer in range(DEALERS)]
 
 
-def by_dealer(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[DealerCells]:
+def by_dealer(
+    trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, quads: bool = False
+) -> list[DealerCells]:
     """Consecutive segments of shared cells as `add_l1_sums` takes them, the bits shared anew (1 round)."""
     places = dealers(len(x))
     known = [addend_of(trio, x[place], dealer) for dealer, place in enumerate(places)]
     edges = np.append(0, np.cumsum(lengths))
     inside = [np.diff(np.searchsorted(place, edges)) for place in places]
-    return [DealerCells(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
+    bits = share_bits(trio, known, planes, quads)
+    return [DealerCells(*parts, quads) for parts in zip(known, bits, inside, strict=True)]
 
 
-def l1_sums(trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder | None = None) -> RingShare:
+def l1_sums(trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Form | None = None) -> RingShare:
     """Sums of |a + b| over each segment of the three parts together, one batch: one shared element per
     segment."""
     parts = np.zeros(len(cells[0].lengths), cells[0].addend.dtype)
@@ -133,10 +135,10 @@ def l1_sums(trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder 
 
 
 def distances(
-    trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None
+    trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Form | None = None
 ) -> RingShare:
     """Sums of |x| over consecutive segments, from nothing but the shares."""
-    return l1_sums(trio, by_dealer(trio, x, lengths, planes), planes, adder)
+    return l1_sums(trio, by_dealer(trio, x, lengths, planes, adder == "quads"), planes, adder)
 
 
 @contextmanager

@@ -1,0 +1,51 @@
+"""Noise of keys that is drawn beside the counts before a selection: the same answers in fewer rounds, at every
+backend."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.functionality import MarginalOracle
+from runner.review.audit.subjects.in_memory.arena import Arena, Coins
+from runner.review.audit.subjects.in_memory.streams import Streams
+
+SIZES = {"a": 2, "b": 3, "c": 4}
+PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
+NOISE = Fraction(1, 64)
+NAMES = [backend.name for backend in BACKENDS if isinstance(backend, DistributedBackend)]
+
+
+def script(oracle: MarginalOracle, expected: int, first_total: bool) -> list[int]:
+    """Two selections of b with c, whose weight is large, after counts or the number of rows."""
+    oracle.expect_keys(expected)
+    if first_total:
+        oracle.total(NOISE)
+    else:
+        oracle.measure(oracle.prepare([("a",)]), NOISE)
+    handles = oracle.prepare(PAIRS)
+    answers = [np.full(oracle.facts.cells(pair), 1.0) for pair in PAIRS]
+    weights, free = [Fraction(50 if number == 1 else 1) for number in range(3)], [Fraction(0)] * 3
+    return [oracle.select(handles, answers, weights, free, Fraction(20))[0] for _ in range(2)]
+
+
+@pytest.mark.parametrize("first_total", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_selection_waits_for_no_noise(name: str, first_total: bool) -> None:
+    backend = BACKENDS[name]
+    assert isinstance(backend, DistributedBackend)
+    arena = Arena.of(backend, SIZES, adjacency="add-remove", unit_rows=1, row_cap=1000)
+    rows = [np.stack([np.arange(48) % size for size in SIZES.values()], axis=1)] * arena.parties
+    rounds = []
+    for expected in (0, 6):
+        streams = Streams()
+        with streams.watched():
+            ran = arena.run(partial(script, expected=expected, first_total=first_total), rows, Coins("keys"))
+        assert not streams.twice()
+        assert ran.answer == [1, 1]
+        rounds.append(max(of.clock for of in ran.frames))
+    assert rounds[1] <= rounds[0] - 5
