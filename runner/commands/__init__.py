@@ -58,9 +58,8 @@ def whole_number(text: str) -> int:
     1.000, which is a thousand to some."""
     try:
         number = Decimal(text)
-        if "." in text and "e" not in text.lower():
-            raise ValueError("a decimal point without an exponent")
-        if number == number.to_integral_value() and abs(number) < 10**15:
+        pointed = "." in text and "e" not in text.lower()
+        if not pointed and number == number.to_integral_value() and abs(number) < 10**15:
             return int(number)
     except (ArithmeticError, ValueError):
         pass
