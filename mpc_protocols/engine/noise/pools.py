@@ -149,8 +149,8 @@ class NoisePools(Generic[B, N]):
     ) -> tuple[N, str]:
         """Of all numbers of a release, and how it came about. keys: of selections to come, which are drawn in the
         same rounds where this noise has to be made."""
-        rows = 0 if self.has_counts(samplers) or self._engine.proves else min(keys, self._gumbel.most)
-        if not rows:
+        rows = 0 if self._engine.proves else min(keys, self._gumbel.most)
+        if not rows or self.has_counts(samplers):
             return self._of_counts(samplers, number, mechanism, inputs)
         beside, release = self._engine.beside, self._release(number, "keys ahead", inputs)
         self.rows.gumbel += rows

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
@@ -96,6 +97,7 @@ def made_by(
 
     with monkeypatch.context() as patch:
         patch.setattr(pools, name, spy)
+        patch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
         result, _ = serve(body, PARTS)
     return result, [total(list(shares)) for shares in zip(*seen.values(), strict=True)]
 

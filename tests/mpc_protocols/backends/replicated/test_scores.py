@@ -318,7 +318,9 @@ class SharedCells:
         )
         monkeypatch.setattr(bit_cache, "share_bits", self._share)
 
-    def _share(self, trio: Trio, addends: Sequence[NDArray[Any]], planes: int) -> list[NDArray[Any]]:
+    def _share(
+        self, trio: Trio, addends: Sequence[NDArray[Any]], planes: int, quads: bool
+    ) -> list[NDArray[Any]]:
         self._fresh += sum(map(len, addends))
         return [np.zeros((packed_words(planes), len(of)), np.uint32) for of in addends]
 
