@@ -39,7 +39,7 @@ from typing import Any
 
 from runner.bench.output.table import amount
 from runner.bench.output.table import time as seconds
-from runner.bench.utility.runs import Row, run
+from runner.bench.utility.runs import Result, Row, run
 from runner.bench.utility.tables import Table, chosen
 from runner.party.record.software import software
 from synth.judgement.metrics import workload_error
@@ -200,7 +200,7 @@ def synthesizers(
 
 
 def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int], clock: Clock) -> tuple[float, ...]:
-    done = []
+    done: list[Result] = []
     for seed in seeds:
         if done and not clock.left_s:
             clock.over(f"{text} on {of.name} at epsilon {epsilon:g}, from seed {seed} on")
