@@ -31,17 +31,17 @@ def own_counts(
     if data.tallies is not None:
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
     if data.cluster is not None:
+        from parties.data.tallies.engines import dask_cluster, dask_linked
+
         counting = counting_of(study, cliques, data.recipe)
         if study.linked is not None:
-            from parties.data.tallies.engines.dask_linked import unfold_on_cluster
-
             key = drawing_key(data.draws)
-            return unfold_on_cluster(
+            return dask_linked.unfold_on_cluster(
                 data.cluster, counting, study.linked, key, data.dialect, allow_empty=allow_empty
             )
-        from parties.data.tallies.engines.dask_cluster import count_on_cluster
-
-        return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)
+        return dask_cluster.count_on_cluster(
+            data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty
+        )
     with open_source(data.locate()) as source:
         return count_by_workers(
             source,

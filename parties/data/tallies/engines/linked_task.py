@@ -6,7 +6,7 @@ is theirs in every table, and each bucket is unfolded and counted (`docs/design/
                    there by the visit's person
     count_bucket   the pieces of all tables  ->  counts
 
-A bucket is a range of the hash of the person's key (`unit_range.py`), so buckets state ranges that do not
+A bucket is a range of the hash of the person's key (`unit_hash`), so buckets state ranges that do not
 overlap, as parts that a custodian has cut by itself. Nothing is raised: a refusal is a sentence without a
 value, handed on in place of rows. Rows are in the workers' memory, which spill as their engine does, and go
 from worker to worker; to who asked go counts.

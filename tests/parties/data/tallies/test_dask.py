@@ -24,6 +24,7 @@ from parties.data.tallies.counting import Counting
 from parties.data.tallies.places import DaskCluster
 from parties.data.tallies.total import Total
 from tests.parties.data.tables import CANARY
+from tests.parties.data.tallies import linked_parts
 from tests.parties.data.tallies.parts import COUNTING, told, whole
 from tests.worlds.dask_over_tls import dask_over_tls
 
@@ -122,3 +123,21 @@ def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch
     nowhere = DaskCluster("tls://127.0.0.1:1", file, file, file, "/none/*.parquet")
     with pytest.raises(DataRefused, match=r"tls://127\.0\.0\.1:1 cannot be reached"):
         World(nowhere, tmp_path, None).counted()
+
+
+@pytest.mark.slow
+def test_a_cluster_unfolds_linked_tables_as_one_process_does(tmp_path: Path) -> None:
+    """By pieces that really travel; `test_linked_tasks.py` has the cases."""
+    pytest.importorskip("distributed", reason="Dask is not installed; `make engines` tests with it.")
+    from parties.data.tallies.engines.dask_linked import unfold_on_cluster
+
+    made = linked_parts.world(60, 7, linked_parts.linked("day", "dose"), "int", crowd=20)
+    expected = linked_parts.told(linked_parts.by_one_process(made, tmp_path), made.counting)
+    patterns = linked_parts.written(made, tmp_path, 2)
+    with dask_over_tls(tmp_path, 1) as (somewhere, _):
+        place = replace(somewhere, files=patterns["patients"], tables=patterns)
+        found = unfold_on_cluster(
+            place, made.counting, made.linked, linked_parts.KEY, RFC,
+            allow_empty=False, task_rows=50, bucket_rows=100,
+        )  # fmt: skip
+    assert linked_parts.told(found, made.counting) == expected
