@@ -203,6 +203,7 @@ def table(seed: int) -> Any:
 
 def questions(oracle: Any) -> list[Any]:
     """What depends on all that was opened before."""
+    oracle.expect_keys(6)
     told: list[Any] = [oracle.total(Fraction(4))]
     one_way = oracle.measure(oracle.prepare([(name,) for name in SIZES]), Fraction(9))
     told += [each.tolist() for each in one_way]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.replicated.gates import TrioGates
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.scores import answer_codec
+from mpc_protocols.engine import latency
 from mpc_protocols.engine.latency import LATENCY_BYTES, MAX_DELAY_US, TOKENS, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, StudyFacts
@@ -39,8 +41,12 @@ def serve(
     tap: Callable[[Frame], None] | None = None,
     network: MemoryNetwork | None = None,
     observe: Callable[..., None] | None = None,
+    delay_us: int = 0,
 ) -> tuple[Any, MemoryNetwork]:
-    """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data)."""
+    """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data).
+
+    delay_us: what the leader takes for measured; how fast this machine is at the moment decides nothing.
+    """
     of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
     network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session)
@@ -56,7 +62,14 @@ def serve(
         assert mine is not None
         return contribute(wire, of, mine)
 
-    results = network.run([party] * len(parts))
+    measure = latency._measure
+
+    def measured(*given: Any) -> int:
+        measure(*given)
+        return delay_us
+
+    with mock.patch.object(latency, "_measure", measured):
+        results = network.run([party] * len(parts))
     assert len(results[0]) == len(results[2])
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(results[0], results[2], strict=True))
     assert results[3:] == [None] * (len(parts) - 3)
@@ -534,12 +547,14 @@ def test_only_the_second_computing_party_leads_and_a_closed_oracle_answers_nothi
     serve(body, PARTS)
 
 
-def test_observers_get_public_sizes_only() -> None:
+@pytest.mark.parametrize("delay_us", [0, 20_000])
+def test_observers_get_public_sizes_only(delay_us: int) -> None:
     seen: list[tuple[str, str, dict[str, Any]]] = []
     serve(
         work,
         [*PARTS, CONTRIBUTORS[0]],
         observe=lambda phase, event, **fields: seen.append((phase, event, fields)),
+        delay_us=delay_us,
     )
     assert {(phase, event) for phase, event, _ in seen} == {
         ("agree", "paced"),
@@ -547,7 +562,7 @@ def test_observers_get_public_sizes_only() -> None:
         ("measure", "opened"),
         ("select", "selected"),
     }
-    forms = ("tree", "ripple", "ahead")
+    forms = ("tree", "quads" if delay_us else "ripple", "ahead")
     assert all(isinstance(value, int) or value in forms for _, _, fields in seen for value in fields.values())
 
 
