@@ -3,8 +3,10 @@ contribute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import DryRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.engine import latency
 from mpc_protocols.errors import BudgetRefused, CosynthError
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
@@ -25,6 +28,19 @@ from tests.worlds.tables import counter, facts
 Codes = NDArray[np.int64]
 
 
+@contextmanager
+def apart(delay_us: int) -> Iterator[None]:
+    """The leader takes so much for measured; how fast this machine is at the moment decides nothing."""
+    measure = latency._measure
+
+    def measured(*given: Any) -> int:
+        measure(*given)
+        return delay_us
+
+    with mock.patch.object(latency, "_measure", measured):
+        yield
+
+
 def serve(
     roles: Any,
     contribute: Callable[..., Any],
@@ -35,9 +51,10 @@ def serve(
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
+    delay_us: int = 0,
 ) -> list[Any]:
     """What the body returns at the leader, and what was opened to each other computing party. data: of each
-    party."""
+    party. delay_us: how far `apart` they are."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(computing)]
     network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session)
@@ -53,7 +70,8 @@ def serve(
         assert mine is not None
         return contribute(wire, of, mine)
 
-    return network.run([party] * len(data))[:computing]
+    with apart(delay_us):
+        return network.run([party] * len(data))[:computing]
 
 
 def answered_as_ideal(

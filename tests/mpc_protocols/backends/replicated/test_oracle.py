@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.replicated.gates import TrioGates
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.scores import answer_codec
-from mpc_protocols.engine import latency
 from mpc_protocols.engine.latency import LATENCY_BYTES, MAX_DELAY_US, TOKENS, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, StudyFacts
@@ -30,6 +28,7 @@ from mpc_protocols.wire import Wire
 from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.backends.replicated.trio_run import answers_of, small_groups
 from tests.worlds.questions import wide_keys, work
+from tests.worlds.serving import apart
 from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SIZES, SMALL, counter, facts, table
 
 
@@ -43,10 +42,8 @@ def serve(
     observe: Callable[..., None] | None = None,
     delay_us: int = 0,
 ) -> tuple[Any, MemoryNetwork]:
-    """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data).
-
-    delay_us: what the leader takes for measured; how fast this machine is at the moment decides nothing.
-    """
+    """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data). delay_us: how far
+    `apart` they are."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
     network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session)
@@ -62,13 +59,7 @@ def serve(
         assert mine is not None
         return contribute(wire, of, mine)
 
-    measure = latency._measure
-
-    def measured(*given: Any) -> int:
-        measure(*given)
-        return delay_us
-
-    with mock.patch.object(latency, "_measure", measured):
+    with apart(delay_us):
         results = network.run([party] * len(parts))
     assert len(results[0]) == len(results[2])
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(results[0], results[2], strict=True))
