@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.engine.latency import latency_bytes_of
 from mpc_protocols.functionality import MarginalOracle
 from runner.review.audit.subjects.in_memory.arena import Arena, Coins
 from runner.review.audit.subjects.in_memory.streams import Streams
@@ -35,7 +36,12 @@ def script(oracle: MarginalOracle, expected: int, first_total: bool) -> list[int
 
 @pytest.mark.parametrize("first_total", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_first_selection_waits_for_no_noise(name: str, first_total: bool) -> None:
+@pytest.mark.parametrize("delay_us", [0, 20_000])
+def test_the_first_selection_waits_for_no_noise(
+    monkeypatch: pytest.MonkeyPatch, delay_us: int, name: str, first_total: bool
+) -> None:
+    """Far apart, too, where protocols have other forms: no stream is begun twice in these either."""
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda _: latency_bytes_of(delay_us))
     backend = BACKENDS[name]
     assert isinstance(backend, DistributedBackend)
     arena = Arena.of(backend, SIZES, adjacency="add-remove", unit_rows=1, row_cap=1000)
