@@ -17,6 +17,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Wire
+from tests.worlds.serving import apart
 
 Alter = Callable[[int, int, bytes], bytes | None]
 """(number of the message, receiver, payload) to what is sent instead; None: the payload itself."""
@@ -106,7 +107,9 @@ def outcomes(
             return error.sentence
 
     idle = network.parties - (network.parties if parties is None else parties)
-    return network.run([party] * (network.parties - idle) + [lambda _: None] * idle)[: network.parties - idle]
+    with apart(0):
+        ends = network.run([party] * (network.parties - idle) + [lambda _: None] * idle)
+    return ends[: network.parties - idle]
 
 
 def multiplied(
