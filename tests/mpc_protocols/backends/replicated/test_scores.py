@@ -248,9 +248,20 @@ def test_groups_hold_every_cell_once(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("keep", [bit_cache.MAX_CACHED, 3 * SPLIT + 70])
-def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
+@pytest.mark.parametrize("far", [False, True])
+def test_selections_that_compare_other_cells_each_time(
+    monkeypatch: pytest.MonkeyPatch, far: bool, keep: int
+) -> None:
     """Some marginals, some cells of each, other widths in between, at times more than may be kept: the sums
-    are right; a cell's bits travel once per width unless they were dropped."""
+    are right; a cell's bits travel once per width unless they were dropped. Far apart what is dropped is shared anew
+    in another form, with quads or without."""
+    forms, decide = list[bool](), bit_cache.shares_quads
+
+    def noted(cells: int, planes: int, latency_bytes: int) -> bool:
+        forms.append(decide(cells, planes, latency_bytes) and cells < 4 * SPLIT)
+        return forms[-1]
+
+    monkeypatch.setattr(bit_cache, "shares_quads", noted)
     monkeypatch.setattr(bit_cache, "MAX_UNASKED", 700)
     monkeypatch.setattr(bit_cache, "SPARSE", 2)
     monkeypatch.setattr(bit_cache, "MAX_CACHED", keep)
@@ -279,6 +290,7 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
         rounds.append((handles, planes, answers_of(handles, [answers[h] for h in handles])))
 
     def body(trio: Trio, shares: Mapping[int, Sequence[ring.RingShare]]) -> list[ring.RingShare]:
+        trio.latency_bytes = FAR if far else LATENCY_BYTES
         store, found = BitShareCache(trio), []
         for _, planes, known in rounds:
             cells = known.cells.copy()
@@ -287,7 +299,7 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
             dealer_cells, parts = store.dealer_cells(
                 lambda cell_range: shares[cell_range.handle][trio.me], mine, planes
             )
-            add_l1_sums(trio, dealer_cells, planes, "ripple", parts)
+            add_l1_sums(trio, dealer_cells, planes, None if far else "ripple", parts)
             found.append(ring.reshare(trio, parts))
         return found
 
@@ -295,6 +307,7 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
         return body(trio, {handle: blanks(of) for handle, of in shares.items()})
 
     results, traffic = run_trio(lambda trio: body(trio, shares))
+    assert set(forms) == ({False, True} if far else {False})
     for number, (handles, _, known) in enumerate(rounds):
         expected = [
             np.abs(tables[h] - cells.astype(int)).sum()
