@@ -12,7 +12,7 @@ import pytest
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.engine.latency import latency_bytes_of
-from mpc_protocols.engine.noise import pools
+from mpc_protocols.engine.noise import pools, sampling
 from mpc_protocols.engine.noise.pool import GUMBEL_ROWS
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
@@ -84,7 +84,7 @@ def test_parties_that_are_told_to_expect_other_keys_open_nothing(name: str) -> N
 
 def test_what_one_step_makes_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what a party keeps, whatever the leader expects."""
-    made, draw = list[int](), pools.gumbel_values
+    made, draw = list[int](), sampling.gumbel_values
 
     def noted(gates: Any, source: Any, count: int) -> Any:
         made.append(count)
