@@ -105,7 +105,7 @@ class Blank(np.ndarray[Any, Any]):
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int and self.ndim > 1:
             return _row(self.shape, self.dtype, index)
-        if type(index) is slice and index == _WHOLE:
+        if isinstance(index, slice) and index == _WHOLE:
             return self
         if _is_basic(index):
             view = super().__getitem__(index)

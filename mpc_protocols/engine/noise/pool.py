@@ -6,7 +6,7 @@ one sampler) gets it from a pool: what a release finds there costs it nothing, a
 release that finds it empty makes more, GROWTH times as much as the run has used of that kind, up to `most`
 rows. The first release of a kind makes what it needs and no more. Where it is known what comes next, a
 release before it fills the pool with what that can take at most (`fill`); rows that were drawn ahead for a kind that
-was not known yet become a pool of it (`stock`). Where parties are far apart a
+was not known yet become a pool of it (`start`). Where parties are far apart a
 making's rounds cost more than its bytes: then FAR_GROWTH times as much is made, by the first release already
 (`NoisePool.at`).
 
@@ -78,7 +78,7 @@ class PoolModel:
         left, growth = (self.rows_left, self.growth) if kind == self.kind else (0, GROWTH)
         return 0 if left >= count or count > self.most else min(growth * count, self.most) - left
 
-    def stock(self, kind: Hashable, rows: int) -> None:
+    def start(self, kind: Hashable, rows: int) -> None:
         """Begin a kind with so many rows; those there are are discarded."""
         self.kind, self.rows_left, self.rows_used = kind, rows, 0
 
@@ -125,9 +125,9 @@ class NoisePool(Generic[N]):
         """As in `PoolModel`."""
         return self._model.most
 
-    def stock(self, kind: Hashable, rows: N) -> None:
+    def start(self, kind: Hashable, rows: N) -> None:
         """Begin a kind with these rows; those there are are discarded."""
-        self._model.stock(kind, len(rows))
+        self._model.start(kind, len(rows))
         self._rows = rows
 
     def shortfall(self, kind: Hashable, count: int) -> int:

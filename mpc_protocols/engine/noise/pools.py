@@ -203,7 +203,7 @@ class NoisePools(Generic[B, N]):
         assert self._values is not None
         (values, rows), plan, beside = self._values, begun.plan, self._engine.beside
         source = beside.release_bits(self._release(begun.step.number, "grid", begun.inputs))
-        self._gumbel.stock(
+        self._gumbel.start(
             _kind_and_count(plan)[0], dithered(beside, source, values, rows, plan.a, ring_of(plan))
         )
         self._values = None
