@@ -61,7 +61,11 @@ class Select(EngineKernel):
         return Task(follow, _in_range(count))
 
     def predicted(self, params: Params) -> Predicted | None:
-        """Of a selection that is not a run's first."""
+        """Of a selection that is not a run's first, between parties that are near."""
+        return self.predicted_apart(params, 0)
+
+    def predicted_apart(self, params: Params, delay_us: int) -> Predicted | None:
+        """The same between parties that are so far apart, one way in microseconds."""
         if params[PROOFS.name]:
             return None
         sizes, count, parties = candidates.sizes_of(params), int(params["candidates"]), int(params["parties"])
@@ -76,6 +80,7 @@ class Select(EngineKernel):
             computing,
             parties - computing,
             None,
+            delay_us,
         )
         handles = oracle.prepare([(name,) for name in sizes])
         sent: list[tuple[int, ...]] = []

@@ -20,11 +20,13 @@ from mpc_protocols.errors import CosynthError
 from parties.data.scratch import PREFIX, Scratch
 from runner.__main__ import main
 from runner.bench import registry
+from runner.bench.benches.select import Select
 from runner.bench.by_backend import computing_of
 from runner.bench.net import netns
 from runner.bench.net.network import Net
 from runner.bench.output.page import page
 from runner.bench.parameters import BACKEND, Value
+from runner.bench.registry import Predicted
 from runner.bench.tables.inputs import expect
 from tests.patience import PATIENCE_S, eventually
 from tests.toys import plain_backend
@@ -161,11 +163,14 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
-    assert all(
-        line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")}
-        for line in lines
-        if line["bench"] == "select"
-    )
+    for line in lines:
+        if line["bench"] == "select":  # processes on a busy machine may measure that they are far apart
+            near, far = (Select().predicted_apart(line["params"], delay_us) for delay_us in (0, 20_000))
+            assert near is not None and line["predicted"] == {
+                "rounds": near.rounds,
+                "bytes_sent": list(near.bytes_sent),
+            }
+            assert Predicted(line["rounds"], tuple(line["bytes_sent"])) in (near, far)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (
         "Bytes sent by the busiest party against bits" in page
