@@ -88,9 +88,10 @@ def by_cluster(
 def test_counts_are_those_of_one_process_whatever_the_files_and_buckets(
     tmp_path: Path, orders: tuple[str | None, str | None], keys: str
 ) -> None:
-    made = world(120, 5, linked(*orders), keys, crowd=60)
+    made = world(60, 5, linked(*orders), keys, crowd=60)
     expected = told(by_one_process(made, tmp_path), made.counting)
-    for files, bucket_rows, task_rows in ((1, 10**6, 10**6), (3, 40, 50), (2, 3, 10**6)):
+    many = [(2, 3, 10**6)] if all(orders) else []  # a task for nearly each person takes long
+    for files, bucket_rows, task_rows in ((1, 10**6, 10**6), (3, 80, 100), *many):
         folder = tmp_path / f"{files}-{bucket_rows}"
         folder.mkdir()
         found = by_cluster(made, written(made, folder, files), bucket_rows, task_rows)
@@ -184,7 +185,7 @@ def test_files_of_types_that_do_not_fit_each_other_are_refused(tmp_path: Path) -
         costs = table["cost"].cast(pa.string() if file == "visits-1.parquet" else pa.int64())
         pq.write_table(table.set_column(4, "cost", costs), tmp_path / file)
     with pytest.raises(DataRefused, match="files whose columns have different types"):
-        by_cluster(made, patterns, task_rows=1)
+        by_cluster(made, patterns, task_rows=10)
 
 
 def test_a_table_without_files_and_one_that_changes_meanwhile_are_refused(
