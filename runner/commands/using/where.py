@@ -26,16 +26,21 @@ _QUOTES: Final = "\"'`\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MA
 
 def conditions(given: Sequence[str], domain: Domain) -> dict[str, Any]:
     """`--where COLUMN=VALUE`... as `Run.sample` takes them. Raises `UsageError`."""
-    where: dict[str, Any] = {}
     try:
-        for text in given:
-            _add(where, text)
-        allowed(domain, where)
+        return _read(given, domain)
     except UsageError:
         for text in given:
             if said := _as_written_here(text, domain):
                 raise UsageError(f"--where {text} is written otherwise here: {said}.") from None
         raise
+
+
+def _read(given: Sequence[str], domain: Domain) -> dict[str, Any]:
+    """Of this grammar only."""
+    where: dict[str, Any] = {}
+    for text in given:
+        _add(where, text)
+    allowed(domain, where)
     return where
 
 
@@ -89,11 +94,8 @@ def _of_column(column: Column, name: str, sign: str, value: str) -> list[str]:
 
 
 def _fits(given: Sequence[str], domain: Domain) -> bool:
-    where: dict[str, Any] = {}
     try:
-        for text in given:
-            _add(where, text)
-        allowed(domain, where)
+        _read(given, domain)
     except UsageError:
         return False
     return True
