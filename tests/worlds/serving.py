@@ -3,10 +3,8 @@ contribute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,31 +12,18 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import DryRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
-from mpc_protocols.engine import latency
 from mpc_protocols.errors import BudgetRefused, CosynthError
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
+from runner.review.audit.subjects.in_memory.arena import apart
 from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 from runner.review.conformance.guards import Recorder
 from tests.worlds.questions import work
 from tests.worlds.tables import counter, facts
 
 Codes = NDArray[np.int64]
-
-
-@contextmanager
-def apart(delay_us: int) -> Iterator[None]:
-    """The leader takes so much for measured; how fast this machine is at the moment decides nothing."""
-    measure = latency._measure
-
-    def measured(*given: Any) -> int:
-        measure(*given)
-        return delay_us
-
-    with mock.patch.object(latency, "_measure", measured):
-        yield
 
 
 def serve(

@@ -50,8 +50,7 @@ def every_release_is_charged(subject: Subject) -> Finding:
     """Ask all kinds of questions; compare each party's record with what was opened, and each charge with the
     divergence."""
     problems, charged, unit = [], [], subject.study.privacy.unit.rows
-    for backend in subject.distributed:
-        arena = subject.arena(backend)
+    for name, arena in subject.arenas.items():
         tables = subject.tables(arena.parties)
         asked: list[Asked] = []
         ran = arena.run(
@@ -61,18 +60,18 @@ def every_release_is_charged(subject: Subject) -> Finding:
         )
         for party, events in enumerate(ran.events):
             if (difference := _mismatch(asked, events)) is not None:
-                problems.append(f'backend "{backend.name}", party {party}: {difference}.')
+                problems.append(f"{name}, party {party}: {difference}.")
         for event in ran.events[0]:
             least = second_accountant.rho(second_accountant.as_json(event), moves(subject), unit)
             charged.append(float(event.rho) / least)
             if float(event.rho) < least * (1 - ROUNDING):
                 problems.append(
-                    f'backend "{backend.name}": a {event.what} is charged rho {float(event.rho):.6g}, and its divergence is '
+                    f"{name}: a {event.what} is charged rho {float(event.rho):.6g}, and its divergence is "
                     f"{least:.6g}."
                 )
             elif float(event.rho) > least * SLACK + 1e-9 and event.what != "select":
                 problems.append(
-                    f'backend "{backend.name}": a {event.what} is charged {float(event.rho) / least:.3f} times its divergence.'
+                    f"{name}: a {event.what} is charged {float(event.rho) / least:.3f} times its divergence."
                 )
     return judged(
         problems,

@@ -56,22 +56,20 @@ def order(subject: Subject) -> Finding:
     """Ask all kinds of questions; whenever a party begins to open something, look at what it has put on
     record."""
     problems, counted = [], {}
-    for backend in subject.distributed:
-        arena, seen = subject.arena(backend), _Order()
+    for name, arena in subject.arenas.items():
+        seen = _Order()
         with seen.watched():
             arena.run(
                 lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("order")
             )
-        counted[backend.name] = seen.begun.total()
+        counted[name] = seen.begun.total()
         if not seen.begun:
             return Finding(
                 Verdict.UNINFORMATIVE,
-                f'What backend "{backend.name}" opens cannot be seen: it runs on no engine.',
+                f'What backend "{arena.backend.name}" opens cannot be seen: it runs on no engine.',
             )
         if seen.early:
-            problems.append(
-                f'backend "{backend.name}": {len(seen.early)} openings too early: {seen.early[0]}.'
-            )
+            problems.append(f"{name}: {len(seen.early)} openings too early: {seen.early[0]}.")
     return judged(
         problems,
         "Before each opening its event was on record at the party that opened: "

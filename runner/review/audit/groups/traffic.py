@@ -57,13 +57,12 @@ def shape(arena: Arena, tables: Sequence[Codes], subject: Subject) -> Shape:
 def same_for_all_inputs(subject: Subject) -> Finding:
     """Compare the messages of all inputs, one by one."""
     problems, messages = [], {}
-    for backend in subject.distributed:
-        arena = subject.arena(backend)
+    for where, arena in subject.arenas.items():
         shapes = {
             name: shape(arena, tables, subject) for name, tables in inputs(subject, arena.parties).items()
         }
         (usual, expected), *others = shapes.items()
-        messages[backend.name] = len(expected)
+        messages[where] = len(expected)
         for name, found in others:
             if found == expected:
                 continue
@@ -73,7 +72,7 @@ def same_for_all_inputs(subject: Subject) -> Finding:
             )
             said = [str(each[place]) if place < len(each) else "nothing" for each in (expected, found)]
             problems.append(
-                f'backend "{backend.name}": {name}: {len(found)} messages, {len(expected)} with {usual}; the first that '
+                f"{where}: {name}: {len(found)} messages, {len(expected)} with {usual}; the first that "
                 f"differs is {said[1]} instead of {said[0]} (receiver, stream, sender, round, bytes)."
             )
     return judged(
@@ -123,7 +122,7 @@ def as_counted(subject: Subject) -> Finding:
                 f'backend "{backend.name}": for the reference table {found[0]} bytes travel in {found[1]} rounds, and '
                 f"{known[0]} in {known[1]} are known to."
             )
-        arena = subject.arena(backend)
+    for where, arena in subject.arenas.items():
         tables = subject.tables(arena.parties, ROWS)
 
         def ask(oracle: MarginalOracle, rows: int = ROWS * arena.parties) -> None:
@@ -131,13 +130,15 @@ def as_counted(subject: Subject) -> Finding:
 
         sent, rounds = sent_and_rounds(arena, tables, subject.coins("traffic"), ask)
         counts = counter(np.concatenate(tables), arena.facts.sizes)
-        planned = backend.dry_run(arena.facts, counts, arena.computing, arena.contributing, None)
+        planned = arena.backend.dry_run(
+            arena.facts, counts, arena.computing, arena.contributing, None, arena.delay_us
+        )
         ask(planned)
         planned.close()
-        figures[backend.name] = {"bytes": sum(sent), "rounds": rounds}
+        figures[where] = {"bytes": sum(sent), "rounds": rounds}
         if (list(planned.sent), planned.rounds) != (sent, rounds):
             problems.append(
-                f'backend "{backend.name}": the parties send {sent} bytes in {rounds} rounds, and the plan of the run counts '
+                f"{where}: the parties send {sent} bytes in {rounds} rounds, and the plan of the run counts "
                 f"{list(planned.sent)} in {planned.rounds}."
             )
     return judged(
@@ -151,12 +152,12 @@ def as_counted(subject: Subject) -> Finding:
 def told(subject: Subject) -> Finding:
     """Compare what observers and logs are told of two sets of tables with the same outputs."""
     problems, lines = [], {}
-    for backend in subject.distributed:
-        arena, coins = subject.arena(backend), subject.coins("told")
+    for where, arena in subject.arenas.items():
+        coins = subject.coins("told")
         runs = [
             run_views(arena, subject, tables, coins) for tables in same_outputs(subject, arena.parties, 0)
         ]
-        lines[backend.name] = sum(map(len, runs[0].told))
+        lines[where] = sum(map(len, runs[0].told))
         for party, (first, second) in enumerate(zip(runs[0].told, runs[1].told, strict=True)):
             differing = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
             if differing or len(first) != len(second):
@@ -165,9 +166,7 @@ def told(subject: Subject) -> Finding:
                     if differing
                     else "another number of lines"
                 )
-                problems.append(
-                    f'backend "{backend.name}", party {party}: logs and events follow the rows: {said}.'
-                )
+                problems.append(f"{where}, party {party}: logs and events follow the rows: {said}.")
     return judged(
         problems,
         f"Two sets of tables with the same outputs: alike in all events and log lines ({by_name(lines)}).",

@@ -114,13 +114,13 @@ def masks(subject: Subject) -> Finding:
     """At each party of each backend: find the bytes that follow the others' rows, and redraw what the party
     lacks."""
     problems, counted, uncertain = [], {}, []
-    for backend in subject.distributed:
-        arena, coins = subject.arena(backend), subject.coins("views")
+    for name, arena in subject.arenas.items():
+        coins = subject.coins("views")
         secret_bytes = redraws = 0
         for party in range(arena.computing):
             first, second = same_outputs(subject, arena.parties, party)
             base, other = (run_views(arena, subject, tables, coins) for tables in (first, second))
-            who = f'backend "{backend.name}", party {party}'
+            who = f"{name}, party {party}"
             if base.answer != other.answer:
                 uncertain.append(f"{who}: the outputs of both sets of tables differ.")
                 continue
@@ -148,9 +148,9 @@ def masks(subject: Subject) -> Finding:
                     f"nothing that it lacks; the first message comes from party {frame.sender} in round {frame.clock} and "
                     f"has {len(frame.payload)} bytes."
                 )
-        counted[backend.name] = {"bytes_that_follow": secret_bytes, "redraws": redraws}
+        counted[name] = {"bytes_that_follow": secret_bytes, "redraws": redraws}
         if not secret_bytes:
-            uncertain.append(f'backend "{backend.name}": nothing follows the rows, so nothing was looked at.')
+            uncertain.append(f"{name}: nothing follows the rows, so nothing was looked at.")
     if uncertain and not problems:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
     return judged(
@@ -170,8 +170,8 @@ def streams(subject: Subject) -> Finding:
     """Ask all kinds of questions twice in different sessions, and look for a stream that a party begins
     twice."""
     problems, counted = [], {}
-    for backend in subject.distributed:
-        arena, found = subject.arena(backend), Streams()
+    for name, arena in subject.arenas.items():
+        found = Streams()
         tables = subject.tables(arena.parties, _COUNT)
         with found.watched():
             for session in (b"1" * 32, b"2" * 32):
@@ -182,10 +182,10 @@ def streams(subject: Subject) -> Finding:
                     subject.coins("streams"),  # the same keys in both sessions
                 )
         twice = found.twice()
-        counted[backend.name] = len(found.begun)
+        counted[name] = len(found.begun)
         if twice:
             problems.append(
-                f'backend "{backend.name}": {len(twice)} streams are begun more than once, the first '
+                f"{name}: {len(twice)} streams are begun more than once, the first "
                 f"by {twice[0][0]} {twice[0][1]} times."
             )
     return judged(
@@ -200,8 +200,7 @@ def opened(subject: Subject) -> Finding:
     """Ask all kinds of questions, and count the numbers that each computing party of an engine has a hand in
     opening."""
     problems, counted = [], {}
-    for backend in subject.distributed:
-        arena = subject.arena(backend)
+    for name, arena in subject.arenas.items():
         asked: list[int] = []
 
         def script(oracle: MarginalOracle, asked: list[int] = asked) -> None:
@@ -210,17 +209,17 @@ def opened(subject: Subject) -> Finding:
         revealed, picks = _Opened(), 1 + PICKS
         with revealed.watched():
             arena.run(script, subject.tables(arena.parties, _COUNT), subject.coins("opened"))
-        counted[backend.name] = sum(asked)
+        counted[name] = sum(asked)
         for party, numbers in sorted(revealed.numbers.items()):
             if numbers != sum(asked) or revealed.picks[party] != picks:
                 problems.append(
-                    f'backend "{backend.name}", {party}: {numbers} numbers and {revealed.picks[party]} positions were opened; '
+                    f"{name}, {party}: {numbers} numbers and {revealed.picks[party]} positions were opened; "
                     f"{sum(asked)} and {picks} are the outputs."
                 )
         if not revealed.numbers:
             return Finding(
                 Verdict.UNINFORMATIVE,
-                f'What backend "{backend.name}" opens cannot be seen: it runs on no engine.',
+                f'What backend "{arena.backend.name}" opens cannot be seen: it runs on no engine.',
             )
     return judged(
         problems,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,8 @@ MAX_PAIR = 256
 COLUMNS = 3
 ROWS = 60
 """Rows of a custodian in a run in memory."""
+FAR_US = 20_000
+"""Between parties that are far apart: two continents."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,14 @@ class Subject:
             "row_cap": 4 * 1024,
         }
         return Arena.of(backend, self.sizes, **{**usual, **facts})
+
+    @property
+    def arenas(self) -> dict[str, Arena]:
+        """By the words for it, each distributed backend's `arena`, of parties beside each other and far apart."""
+        found = {backend.name: self.arena(backend) for backend in self.distributed}
+        return found | {
+            f"{name}, far apart": replace(arena, delay_us=FAR_US) for name, arena in found.items()
+        }
 
     def tables(self, parties: int, count: int = ROWS) -> list[Codes]:
         """Rows of each party over `sizes`: the subject's own, as far as its columns go."""

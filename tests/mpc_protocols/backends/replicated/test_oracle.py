@@ -25,10 +25,10 @@ from mpc_protocols.public.answers import Answers, dealer_slices
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.wire import Wire
+from runner.review.audit.subjects.in_memory.arena import apart
 from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.backends.replicated.trio_run import answers_of, small_groups
 from tests.worlds.questions import wide_keys, work
-from tests.worlds.serving import apart
 from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SIZES, SMALL, counter, facts, table
 
 

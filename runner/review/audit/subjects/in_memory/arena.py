@@ -176,14 +176,18 @@ def _logged(told: Sequence[list[str]]) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-_measured = latency._measure
+@contextmanager
+def apart(delay_us: int) -> Iterator[None]:
+    """The parties send what they send to measure their distance, and the leader takes so much for measured: how
+    fast this machine is at the moment decides nothing."""
+    measure = latency._measure
 
+    def measured(*given: Any) -> int:
+        measure(*given)
+        return delay_us
 
-def _no_delay(*given: Any) -> int:
-    """The parties send what they send to measure their distance; how fast this machine is at the moment
-    decides nothing."""
-    _measured(*given)
-    return 0
+    with mock.patch.object(latency, "_measure", measured):
+        yield
 
 
 def _party_of_thread() -> int | None:
@@ -195,12 +199,13 @@ def _party_of_thread() -> int | None:
 @dataclass(frozen=True)
 class Arena:
     """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do
-    not compute."""
+    not compute. delay_us: one way, between those that do; far ones take other forms of the same protocols."""
 
     backend: DistributedBackend
     facts: StudyFacts
     computing: int
     contributing: int
+    delay_us: int = 0
 
     @classmethod
     def of(
@@ -278,7 +283,7 @@ class Arena:
                 return self.backend.follow(wire, self.facts, data, guard, observe, history)
             return self.backend.contribute(wire, self.facts, data)
 
-        with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
+        with apart(self.delay_us), drawing(coins, self.parties), _logged(told):
             results = network.run([noting(part, ends)] * self.parties)
         return Ran(
             results[self.facts.leader],

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ from mpc_protocols.backends.replicated.sharing.blame import suspects_of
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.vertical.partition import VerticalData
+from runner.review.audit.check import Profile
 from runner.review.audit.subjects.ends import STUCK, is_stuck, wrong_end
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins
 from runner.review.audit.subjects.in_memory.bent_wire import Bend, Way
 from runner.review.audit.subjects.in_memory.openings import Openings, Party
 from runner.review.audit.subjects.in_memory.split_columns import split, split_arena
 from runner.review.audit.subjects.questions import NO_NOISE, every_kind
-from runner.review.audit.subjects.subject import Subject
+from runner.review.audit.subjects.subject import FAR_US, Subject
 
 ROWS, ALONE, NOBODY = 10, 2, 1
 """Of each party where rows are divided; of a common table, that one owner lacks, that nobody holds."""
@@ -138,6 +139,9 @@ def settings(subject: Subject) -> list[Setting]:
             arena = subject.arena(backend)
             tables = subject.tables(arena.parties, ROWS)
             found.append(Setting(f"{backend.name}, divided rows", arena, tables, columns, coins))
+            if subject.at_least(Profile.DEFAULT):
+                far = replace(arena, delay_us=FAR_US)
+                found.append(Setting(f"{backend.name}, divided rows, far apart", far, tables, columns, coins))
         if "vertical" in backend.partitions:
             arena = split_arena(subject, backend)
             (rows,) = subject.tables(1, ROWS + 2 * ALONE + NOBODY)

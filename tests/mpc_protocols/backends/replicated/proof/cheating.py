@@ -17,7 +17,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Wire
-from tests.worlds.serving import apart
+from runner.review.audit.subjects.in_memory.arena import apart
 
 Alter = Callable[[int, int, bytes], bytes | None]
 """(number of the message, receiver, payload) to what is sent instead; None: the payload itself."""
