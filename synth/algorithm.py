@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     )
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.run import Measured, Synthesis
+    from synth.synthesis import Measured, Synthesis
     from synth.workload import Workload
 
 NO_CLAIM: Final = "no privacy claim"

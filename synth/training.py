@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, MarginalOracle, Observe
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
 C = TypeVar("C", bound=AlgorithmConfig)
 P = TypeVar("P", bound="Plan")

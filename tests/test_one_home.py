@@ -30,7 +30,7 @@ HOMES = {
     "AllowAll": "mpc_protocols/backend.py",
     "unobserved": "mpc_protocols/functionality.py",
     "alone": "mpc_protocols/engine/interleave.py",
-    "Measured": "synth/run.py",
+    "Measured": "synth/synthesis.py",
     "Measurement": "synth/mrf/fit.py",
 }
 """Of what once had two, or a second one under another name."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runner.results.finished_run import FinishedRun
     from synth.inference import Answer, Target, unmeasured
     from synth.inference.parts import Codes_of
-    from synth.run import Measured
+    from synth.synthesis import Measured
 else:
     replay = Later("runner.results.replay")
     unmeasured = Later("synth.inference.unmeasured")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from runner.study import Study
     from synth.domain import Domain
     from synth.inference import Target
-    from synth.run import Measured
+    from synth.synthesis import Measured
 else:
     judge = Later("runner.review.evaluation.judge")
     linked_rows = Later("runner.review.evaluation.linked_rows")

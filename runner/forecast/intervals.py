@@ -20,7 +20,7 @@ from runner.forecast.presumed.invented_table import invented_rows
 from synth.inference import infer
 from synth.judgement.metrics import marginal
 from synth.mrf import Measurement, fit
-from synth.run import Measured
+from synth.synthesis import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

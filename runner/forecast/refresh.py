@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from runner.study import Study
     from synth.prior import Prior
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
     Rows = NDArray[np.int64]
 

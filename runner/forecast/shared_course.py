@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe, StudyFacts
     from runner.results.release import Release
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
 QUESTIONS = frozenset({"prepare", "expect", "expect_keys", "select", "measure", "distances", "total"})
 MAX_KEPT_CELLS = 1 << 25

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from runner.study.owners import Ownership
     from synth.algorithm import CohortRounds
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
     Joined = tuple[Partition, dict[int, OwnRows]]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from runner.study import Study
     from runner.study.sections.registered import Registered
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
 
 def plan_of(study: Study) -> Plan:

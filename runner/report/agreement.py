@@ -19,7 +19,7 @@ import numpy as np
 
 from runner.report.files import Clique, Run
 from synth.judgement.relations import cramers_v
-from synth.run import Measured
+from synth.synthesis import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

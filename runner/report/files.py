@@ -28,7 +28,7 @@ from runner.results.outdir import finished, table_of
 from synth.domain import Column, Domain
 from synth.mrf import Model
 from synth.prior import Known
-from synth.run import Measured
+from synth.synthesis import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

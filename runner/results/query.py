@@ -18,7 +18,7 @@ from mpc_protocols.errors import UsageError
 from runner.results.finished_run import FinishedRun
 from runner.results.linked import check_of_people
 from runner.study.declared.table import nearest
-from synth.run import Measured
+from synth.synthesis import Measured
 
 MAX_LISTED_CELLS = 1 << 22
 NORMAL_95 = NormalDist().inv_cdf(0.975)

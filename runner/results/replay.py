@@ -26,7 +26,7 @@ from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
 from runner.review.verification.planned import owned_of, planned
 from synth.inference.unmeasured import Pick
-from synth.run import without_levels
+from synth.synthesis import without_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mpc_protocols.public.begun import Begun
     from mpc_protocols.public.rounded_answers import RoundedAnswers
     from runner.results.finished_run import FinishedRun
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 MAX_S = 120.0
 """Seconds after which a run is not carried out any further."""

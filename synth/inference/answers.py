@@ -25,7 +25,7 @@ from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
 from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
-from synth.run import Measured
+from synth.synthesis import Measured
 
 Target = Literal["population", "rows"]
 """Of whom the answer is: the people that the rows were drawn from, or these rows."""

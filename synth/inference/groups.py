@@ -22,7 +22,7 @@ from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.read_off import ReadOff
 from synth.inference.variance import SURE, Disturbance
 from synth.mrf import Model
-from synth.run import Measured
+from synth.synthesis import Measured
 
 Codes = Sequence[int]
 Interval = tuple[float, float]

@@ -13,7 +13,7 @@ from typing import Any
 
 from mpc_protocols.errors import UsageError
 from synth.algorithm import CHOICES, OWN_MODEL
-from synth.run import Measured
+from synth.synthesis import Measured
 
 
 class Unanswerable(UsageError):

@@ -31,7 +31,7 @@ from mpc_protocols.functionality import Level
 from synth.inference.licence import NotMeasured
 from synth.inference.moments import Moment
 from synth.mrf import Chains
-from synth.run import Measured
+from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 Clique = tuple[str, ...]

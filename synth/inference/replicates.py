@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Level
 from synth.inference.licence import readable
 from synth.mrf import Measurement, Model, fit
-from synth.run import Measured
+from synth.synthesis import Measured
 
 DRAWN, MAX_DRAWN = 20, 1 << 20
 """Rows of the model from which a replicate's people are drawn with replacement, for each of them, and at

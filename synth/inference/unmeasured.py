@@ -23,7 +23,7 @@ from scipy import stats
 
 from synth.inference.moments import Array
 from synth.mrf import Model
-from synth.run import Measured
+from synth.synthesis import Measured
 
 CHANCE = 0.05
 """That any bound of a run fails."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpc_protocols.functionality import Clique
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 Moments = tuple[float, float, float]

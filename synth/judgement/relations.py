@@ -31,7 +31,7 @@ from synth.judgement.dependence import PairCounts, pairs_of, residual, score
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
     from synth.mrf import Model
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
     from synth.mrf import Chains
     from synth.prior.sources import Prior
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 

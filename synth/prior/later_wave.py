@@ -27,13 +27,14 @@ from synth.plan import TOTAL_DISTANCE, Plan, calibrate
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
-    from synth import mrf, run
+    from synth import mrf, run, synthesis
     from synth.domain import Domain
     from synth.mrf import tree_size
     from synth.workload import Workload
 else:
     mrf = Later("synth.mrf")
     run = Later("synth.run")
+    synthesis = Later("synth.synthesis")
     tree_size = Later("synth.mrf.tree_size")
 
 _BITS = 40
@@ -153,7 +154,7 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
     def asks(self, plan: WavePlan) -> str:
         return f"the {len(plan.noises):,} marginals that an earlier wave has measured, once; no selection"
 
-    def run(self, oracle: MarginalOracle, plan: WavePlan, observe: Observe) -> run.Synthesis:
+    def run(self, oracle: MarginalOracle, plan: WavePlan, observe: Observe) -> synthesis.Synthesis:
         import numpy as np
 
         noises = plan.noises
@@ -161,7 +162,7 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
         own = oracle.noisy_total
         assert own is not None  # it has measured
         measured = tuple(
-            run.Measured(clique, noises[clique], 0, noisy)
+            synthesis.Measured(clique, noises[clique], 0, noisy)
             for clique, noisy in zip(noises, values, strict=True)
         )
         observe(
@@ -189,4 +190,4 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
         observe("fit", "added", rows=round(both.total), model_mb=model.size_mb)
         most = oracle.row_bound + max(0, round(plan.earlier.total))
         rows = plan.config.synthetic_rows or min(max(0, round(both.total)), most)
-        return run.Synthesis(model, measured, (), own, rows)
+        return synthesis.Synthesis(model, measured, (), own, rows)

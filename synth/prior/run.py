@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from synth.mrf.fit import TOLERANCE
-from synth.run import Run, Synthesis
+from synth.run import Run
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from synth.prior.inheritance import Inheritance

@@ -25,7 +25,7 @@ from synth.mrf.raking import rake
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 SWEEPS = 50

@@ -45,7 +45,7 @@ from synth.algorithms.aim.arriving import AimWhileArriving
 from synth.budget.accounting import Accountant
 from synth.plan import Plan
 from synth.prior.later_wave import LaterWave, Wave
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from tests.acceptance.adult import DATA
 
 ROUNDS, LATER, EXPECTED, ROWS = 10, 12, 45_000, 1 << 22

@@ -57,7 +57,7 @@ from synth.inference.licence import Unanswerable
 from synth.inference.moments import Moment, Moments
 from synth.inference.replicates import Replicates
 from synth.judgement.metrics import marginal
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from tests.acceptance.coverage_populations import QUESTIONS, Population, population
 
 DELTA, LEVEL, Z = 1e-5, 0.95, 1.959964

@@ -36,7 +36,7 @@ from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
 from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.research.vertimrf.bins import encoded_sizes, levels_of
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from synth.workload import Workload
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

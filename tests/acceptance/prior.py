@@ -44,7 +44,7 @@ from synth.domain import Codes, Domain
 from synth.inference import infer
 from synth.judgement.metrics import marginal
 from synth.prior import Prior, PublicTable, Release, known_of
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from synth.workload import Workload
 
 Rows = NDArray[np.int64]

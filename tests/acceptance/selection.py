@@ -28,7 +28,7 @@ from runner.study import Study
 from synth.domain import Codes, Domain
 from synth.inference import Answer, infer
 from synth.inference.answers import Target
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from tests.acceptance.coverage import DELTA, LEVEL, codes_of, release
 from tests.acceptance.coverage_populations import Population
 

@@ -25,7 +25,7 @@ from synth.budget.accounting import Accountant
 from synth.judgement.dependence import residual
 from synth.judgement.metrics import marginal
 from synth.judgement.relations import relations
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from synth.workload import Workload
 from tests.acceptance.small_tables import DELTA, STRONG, Case, case
 

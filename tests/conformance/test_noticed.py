@@ -29,7 +29,7 @@ from runner.review.conformance import (
 )
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.plan import Plan
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from tests.toys import careless_backends as careless
 from tests.toys import careless_laws as laws
 from tests.toys.giving_up import GivesUp

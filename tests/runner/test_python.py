@@ -21,7 +21,7 @@ from cosynth import CosynthError, Run, Study, Synthesizer, between, load, run_st
 from mpc_protocols.errors import DataRefused, StudyInvalid, UsageError
 from runner.results.query import standard_error
 from runner.study.toml_text import to_toml
-from synth.run import Measured
+from synth.synthesis import Measured
 from tests.runner import small
 
 COLUMNS = {

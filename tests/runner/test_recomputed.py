@@ -12,7 +12,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS
 from runner.review.verification.account import Account, close
 from runner.review.verification.recomputed import Statements, alike
-from synth.run import Measured
+from synth.synthesis import Measured
 
 
 def statements(soundness: object, security: str = "malicious") -> Statements:

@@ -20,7 +20,7 @@ from mpc_protocols.functionality import Event, Level
 from runner.results.release import Release, parse
 from synth.domain import Domain
 from synth.mrf import Measurement, fit
-from synth.run import Measured
+from synth.synthesis import Measured
 
 DOMAIN = Domain.from_spec({"file": {"a": 3, "b": 4}})
 VALUES = np.array([5, -1, 2])

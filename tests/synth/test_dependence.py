@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from synth.judgement.dependence import EVIDENT, PairCounts, column_sums, pairs_of, score
-from synth.run import Measured, Run
+from synth.run import Run
 from synth.small.small_table import Bought, SmallTable
+from synth.synthesis import Measured
 from tests.synth.oracles import codes_domain
 
 ROWS, SIGMA = 600, 20.0

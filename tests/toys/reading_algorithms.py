@@ -15,7 +15,7 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe
 from synth.algorithms.aim.arriving import AimWhileArriving, ArrivingPlan
 from synth.plan import Plan
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from tests.toys.uniform_algorithm import Uniform
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
     from synth.workload import Workload
 
 

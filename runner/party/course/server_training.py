@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from parties.data.records import Records
     from runner.study.owners import Ownership
     from synth.algorithm import OwnTraining, TrainedAlgorithm
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
 
 class ServerTraining(Course):

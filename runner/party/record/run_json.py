@@ -30,8 +30,8 @@ from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 from synth.budget.noisy_sizes import view
 from synth.prior.later_wave import WavePlan
-from synth.run import without_levels
 from synth.small.fallback import sentence
+from synth.synthesis import without_levels
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event

@@ -30,7 +30,7 @@ from runner.study.hashing import canonical
 if TYPE_CHECKING:
     from runner.study import Study
     from synth.plan import Plan
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 ROUNDING = 1e-9
 COUNTED = ("measure", "total")

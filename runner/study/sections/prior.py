@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from synth.domain import Domain
     from synth.inference import licence
     from synth.prior import Known, Prior
-    from synth.run import Measured
+    from synth.synthesis import Measured
 else:
     source = Later("parties.data.source")
     files = Later("runner.report.files")

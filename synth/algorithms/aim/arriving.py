@@ -35,7 +35,7 @@ from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, calibrate, check_size
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
     from synth.workload import Workload
 
 TOTALS: Final = Fraction(1, 20)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.mrf import Measurement
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Rounds, Synthesis, root
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Rounds, root
+from synth.synthesis import Measured, Synthesis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
 from synth.budget.charges import MAX_EPSILON
-from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
+from synth.run import ROUND_ITERATIONS, Rounds
 from synth.small import fallback
 from synth.small.fallback import joining_cells
 from synth.small.small_table import Bought, buy_few
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from synth.algorithms.flaim import one_shot, rounds
     from synth.algorithms.flaim.plan import FlaimPlan
     from synth.domain import Domain
-    from synth.run import Measured, Synthesis
+    from synth.synthesis import Measured, Synthesis
     from synth.workload import Workload
 else:
     one_shot = Later("synth.algorithms.flaim.one_shot")

@@ -17,7 +17,8 @@ import numpy as np
 
 from synth.budget.charges import mean_noise
 from synth.mrf import Measurement, Model, SizeEstimator, fit
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Synthesis
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS
+from synth.synthesis import Measured, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, MarginalOracle, Observe

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.algorithms.flaim.questions import parse
-from synth.run import Measured
+from synth.synthesis import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,7 +19,7 @@ from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.schedule import deal
 from synth.algorithms.flaim.server import Arrivals, Server
 from synth.mrf import fit
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Answered, Cohorts, Event, LocalCounts, LocalVector, Observe

@@ -29,7 +29,8 @@ from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.questions import Asked, question_of
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.mrf.raking import rake
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, root
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, root
+from synth.synthesis import Measured
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from synth.algorithms.mosaic import loop, small
     from synth.algorithms.mosaic.plan import MosaicPlan
-    from synth.run import Measured
+    from synth.synthesis import Measured
 else:
     loop = Later("synth.algorithms.mosaic.loop")
     small = Later("synth.algorithms.mosaic.small")

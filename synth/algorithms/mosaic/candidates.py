@@ -24,7 +24,7 @@ from synth.domain import Domain
 from synth.small import fallback
 
 if TYPE_CHECKING:
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 
 @dataclass(frozen=True, eq=False)

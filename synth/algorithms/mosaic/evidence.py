@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from synth.mrf import Model
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 

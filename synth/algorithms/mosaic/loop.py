@@ -48,9 +48,10 @@ from synth.budget.charges import mean_noise
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
 from synth.prior.run import Heir
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Synthesis, root
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, root
 from synth.small.fallback import noise_share
 from synth.small.small_table import Bought
+from synth.synthesis import Measured, Synthesis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

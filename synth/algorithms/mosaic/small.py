@@ -22,7 +22,7 @@ from synth.small.small_table import DIGITS, Bought, SmallTable
 if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
     from synth.algorithms.mosaic.plan import MosaicPlan
-    from synth.run import Measured
+    from synth.synthesis import Measured
 
 PICKS = 3
 """Selections of a batch."""

@@ -23,10 +23,11 @@ import numpy as np
 
 from mpc_protocols.functionality import Observe, unobserved
 from synth.algorithms.mst.plan import TRIAL_EDGES, Components
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run
 from synth.small import fallback
 from synth.small.fallback import joining_cells
 from synth.small.small_table import Bought, SmallTable
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
-from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
+from synth.run import ROUND_ITERATIONS, Rounds
 from synth.small import fallback
 from synth.small.fallback import median
 from synth.small.small_table import buy_few
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle

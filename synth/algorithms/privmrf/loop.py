@@ -24,10 +24,11 @@ from mpc_protocols.mechanisms.selection import most_candidates
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.plan import MIN_SHARPENING
 from synth.budget.charges import mean_noise
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis, root
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, root
 from synth.small import fallback
 from synth.small.fallback import joining_cells
 from synth.small.small_table import buy_few
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from synth.algorithms.privmrf import loop
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.run import Measured, Synthesis
+    from synth.synthesis import Measured, Synthesis
     from synth.workload import Workload
 else:
     loop = Later("synth.algorithms.privmrf.loop")

@@ -17,7 +17,7 @@ from synth.algorithms.privmrf.loop import PrivMrfRun
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, MarginalOracle, Observe
     from synth.algorithms.vertimrf.plan import VertiMrfPlan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
 
 OWN_SHARE = 1 / 4
 """Of the graph's limit, for the structure inside the owners' columns."""

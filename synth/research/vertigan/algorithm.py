@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synth.domain import Domain
     from synth.research.vertigan import loop, net, owner, plan
     from synth.research.vertigan.plan import VertiGanPlan
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
     from synth.workload import Workload
 else:
     loop = Later("synth.research.vertigan.loop")

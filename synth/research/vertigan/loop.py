@@ -16,7 +16,7 @@ from mpc_protocols.functionality import Observe, unobserved
 from synth.research.vertigan.coins import gumbel
 from synth.research.vertigan.net import LATENT, Generator
 from synth.research.vertigan.summary import summary
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from synth.research.vertimrf import plan, reports
     from synth.research.vertimrf.plan import EncodedPlan
     from synth.research.vertimrf.reports import Encoder
-    from synth.run import Synthesis
+    from synth.synthesis import Synthesis
     from synth.workload import Workload
 else:
     plan = Later("synth.research.vertimrf.plan")

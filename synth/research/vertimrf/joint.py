@@ -21,7 +21,8 @@ from mpc_protocols.functionality import Clique, Level, Observe
 from synth.mrf import Chains, Measurement, SizeEstimator, fit
 from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.research.vertimrf.plan import EncodedPlan
-from synth.run import FINAL_ITERATIONS, Measured, Synthesis
+from synth.run import FINAL_ITERATIONS
+from synth.synthesis import Measured, Synthesis
 
 LATE_TOLERANCE = 1e-4
 """Of a fit with pairs across owners: one counts a hundredth or less of an owner's marginal, and is followed

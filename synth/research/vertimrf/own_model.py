@@ -21,7 +21,7 @@ from mpc_protocols.functionality import Guard, MarginalOracle
 from synth.algorithms.privmrf import loop
 from synth.algorithms.privmrf.plan import PrivMrfPlan
 from synth.budget.accounting import Accountant
-from synth.run import Measured
+from synth.synthesis import Measured
 
 MAX_HEADER = 1 << 20
 MAX_BITS = 1023

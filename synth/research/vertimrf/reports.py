@@ -18,7 +18,7 @@ from synth.research.vertimrf import own_model
 from synth.research.vertimrf.bins import levels_of
 from synth.research.vertimrf.joint import Estimate, joint_model
 from synth.research.vertimrf.plan import EncodedPlan
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 
 
 class Encoder(Protocol):

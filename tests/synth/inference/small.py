@@ -14,7 +14,7 @@ from runner.api.conditions import allowed
 from synth.domain import Codes, Domain
 from synth.inference import Answer, infer
 from synth.mrf import Measurement, Model, fit
-from synth.run import Measured
+from synth.synthesis import Measured
 
 DOMAIN = Domain(("a", "b", "c"), (Codes(4), Codes(2), Codes(3)))
 AB, BC, AC = ("a", "b"), ("b", "c"), ("a", "c")

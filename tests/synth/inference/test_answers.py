@@ -17,7 +17,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Level
 from synth.domain import Binned, Categorical, Codes, Domain, Integer
 from synth.inference import Answer
-from synth.run import Measured
+from synth.synthesis import Measured
 from tests.synth.inference.small import AB, AC, BC, FACTS, ask, measured, model, people
 
 ROWS = 4000

@@ -11,7 +11,7 @@ from mpc_protocols.functionality import Level
 from synth.inference.licence import NotMeasured
 from synth.inference.moments import Moment, Part
 from synth.inference.read_off import ReadOff
-from synth.run import Measured
+from synth.synthesis import Measured
 from tests.synth.inference.small import AB, AC, BC, DOMAIN, measured, model, people
 
 CLIQUES = [("a",), ("b",), AB, BC, AC, AB]

@@ -18,7 +18,7 @@ from synth.domain import Codes, Domain
 from synth.judgement.metrics import marginal
 from synth.mrf import Measurement, fit
 from synth.prior import Known, Prior, PublicTable, Release, Verdict, known_of
-from synth.run import Measured, Synthesis
+from synth.synthesis import Measured, Synthesis
 from synth.workload import Workload
 
 Rows = NDArray[np.int64]

@@ -28,7 +28,8 @@ from synth.config import AlgorithmConfig
 from synth.mrf import Measurement, fit
 from synth.mrf.raking import rake
 from synth.prior.later_wave import LaterWave, Wave
-from synth.run import FINAL_ITERATIONS, Synthesis
+from synth.run import FINAL_ITERATIONS
+from synth.synthesis import Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)
 ROWS = 1 << 22

@@ -17,7 +17,7 @@ from runner.study.method import algorithm_of
 from runner.study.trained import trained
 from synth.algorithm import WhileArriving
 from synth.plan import Plan
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 
 
 @dataclass(frozen=True)

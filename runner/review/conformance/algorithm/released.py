@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.history import NoHistory
 from runner.review.conformance.checks import expect
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 
 OFFERED = {name for name in dir(MarginalOracle) if not name.startswith("_")} | {"facts"}
 """What an oracle is asked by; `facts` is public."""

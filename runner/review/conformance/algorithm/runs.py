@@ -19,7 +19,7 @@ from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Codes, Domain
 from synth.plan import Plan
-from synth.run import Synthesis
+from synth.synthesis import Synthesis
 from synth.workload import Workload
 
 EPSILON, DELTA, ROW_CAP = 2.0, 1e-6, 1 << 20

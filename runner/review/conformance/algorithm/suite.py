@@ -42,7 +42,7 @@ from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.plan import Plan
-from synth.run import Synthesis, without_levels
+from synth.synthesis import Synthesis, without_levels
 from synth.workload import Workload
 
 PROMISES: tuple[tuple[Adjacency, int], ...] = (

@@ -34,7 +34,7 @@ from synth.research.vertimrf.responses import Responses
 from synth.research.vertimrf.responses_encoding import RESPONSES
 from synth.research.vertimrf.sketches import KEYS, MAX_HASH, Sketches, row_hashes, union_sizes
 from synth.research.vertimrf.sketches_encoding import SKETCHES
-from synth.run import Measured, Synthesis
+from synth.synthesis import Measured, Synthesis
 from synth.workload import Workload
 
 SIZES = {"a": 3, "b": 9, "c": 2, "d": 6, "only": 1}
