@@ -17,7 +17,7 @@ import pytest
 
 from mpc_protocols import errors
 from runner.version import VERSION
-from tests.source_files import parsed
+from tests.source_files import nodes, parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
@@ -31,7 +31,7 @@ def sources(package: str) -> Iterator[Path]:
 @cache
 def imported(path: Path) -> tuple[str, ...]:
     names: list[str] = []
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -80,7 +80,7 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
     """`mpc_protocols.errors`: Party north .., party north .., without quotation marks."""
     kinds = {kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())}  # type: ignore[attr-defined]
     for path in sources(package):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.JoinedStr):
                 for text, value in pairwise(node.values):
                     assert not (
@@ -148,7 +148,7 @@ def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> Non
     problems = []
     for path in sources(package):
         name = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
                 continue
             kind, sentence = node.func.id, node.args[0]
@@ -173,7 +173,7 @@ def test_nothing_is_imported_under_another_name() -> None:
         f"{path}:{node.lineno} imports {name.name} as {name.asname}"
         for package in (*LAYERS, "examples")
         for path in sources(package)
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
         if name.asname not in {None, *CUSTOMARY}
@@ -311,7 +311,7 @@ def test_arrays_of_own_records_are_not_shown_with_their_object(place: str) -> No
     """A log or a traceback that shows the object must not show them."""
     whole = ROOT / place
     for path in [whole] if whole.is_file() else sources(place):
-        for made in (node for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)):
+        for made in (node for node in nodes(path) if isinstance(node, ast.ClassDef)):
             how = " ".join(map(ast.unparse, made.decorator_list))
             if "dataclass" not in how or "repr=False" in how:
                 continue

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.source_files import parsed
+from tests.source_files import nodes
 
 TESTS = Path(__file__).parent
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
@@ -43,7 +43,7 @@ def judged(function: ast.FunctionDef) -> list[int]:
 def test_no_test_decides_by_a_clock() -> None:
     wrong = []
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
                 quiet = any(argument.arg == "quiet_machine" for argument in node.args.args)
                 wrong += [f"{path.relative_to(TESTS)}:{line}" for line in judged(node) if not quiet]

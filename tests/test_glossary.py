@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import parsed
+from tests.source_files import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -78,7 +78,7 @@ def used(term: str, text: str) -> bool:
 def named(path: Path) -> Iterator[str]:
     """What a file names: itself, its definitions, arguments, attributes and variables."""
     yield path.stem
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name

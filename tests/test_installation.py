@@ -13,7 +13,7 @@ import pytest
 from mpc_protocols.process import installation
 from mpc_protocols.process.installation import STARTED_AS, as_started, pip_install, program
 from runner.launch.children import environment
-from tests.source_files import parsed
+from tests.source_files import nodes
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -110,14 +110,14 @@ def test_no_sentence_has_the_programs_name_written_out() -> None:
         for path in sorted((ROOT / package).rglob("*.py")):
             docstrings = {
                 id(node.body[0].value)
-                for node in ast.walk(parsed(path))
+                for node in nodes(path)
                 if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
                 and node.body
                 and isinstance(node.body[0], ast.Expr)
             }
             wrong += [
                 f"{path.relative_to(ROOT)}:{node.lineno}"
-                for node in ast.walk(parsed(path))
+                for node in nodes(path)
                 if isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
                 and id(node) not in docstrings

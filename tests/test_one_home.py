@@ -15,7 +15,7 @@ import pytest
 from mpc_protocols.public import begun
 from synth.algorithm import ALGORITHMS
 from synth.config import MAX_ROUNDS
-from tests.source_files import parsed
+from tests.source_files import nodes, parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
@@ -72,8 +72,8 @@ def test_threads_of_a_party_are_started_in_one_place() -> None:
     others |= {"runner/launch/launcher.py", "runner/bench/running/party.py"}
     found = {
         str(path.relative_to(ROOT))
-        for path, module in modules()
-        for node in ast.walk(module)
+        for path, _ in modules()
+        for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Thread", "Thread")
     }
     assert found == others
@@ -97,8 +97,8 @@ def test_what_follows_from_a_step_is_frozen_and_nothing_is_recognised_by_identit
     for cls in classes:
         assert dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen, cls  # type: ignore[attr-defined]
     types = {"int", "str", "ValueError", "MISSING", "uint32", "uint64"}
-    for path, module in modules(("mpc_protocols/public", "mpc_protocols/engine")):
-        for node in ast.walk(module):
+    for path, _ in modules(("mpc_protocols/public", "mpc_protocols/engine")):
+        for node in nodes(path):
             if isinstance(node, ast.Compare):
                 for operator, side in zip(node.ops, node.comparators, strict=True):
                     if isinstance(operator, ast.Is | ast.IsNot) and not isinstance(side, ast.Constant):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import parsed
+from tests.source_files import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("cosynth", "mpc_protocols", "synth", "parties", "runner", "tests", "examples")
@@ -58,7 +58,7 @@ def prose(path: Path) -> list[tuple[int, str]]:
     numbers."""
     docstrings = [
         (node.lineno, node.value.value)
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -114,10 +114,10 @@ def test_nothing_cites_a_document_that_a_clone_does_not_hold() -> None:
     assert not problems, "\n".join(problems)
 
 
-def words_of(tree: ast.Module) -> Iterator[str]:
+def words_of(path: Path) -> Iterator[str]:
     """Every name that a file's code mentions, those inside its texts included."""
-    prose_nodes = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose_nodes = {node.value for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                 yield name
@@ -131,12 +131,12 @@ def words_of(tree: ast.Module) -> Iterator[str]:
                 yield from re.findall(r"\w+", text)
 
 
-def definitions_of(tree: ast.Module) -> Iterator[str]:
+def definitions_of(path: Path) -> Iterator[str]:
     """What others may call by its name: functions, classes, fields, attributes, constants."""
     constants = {
-        each for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef) for each in node.body
+        each for node in nodes(path) if isinstance(node, ast.Module | ast.ClassDef) for each in node.body
     }
-    for node in ast.walk(tree):
+    for node in nodes(path):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -151,11 +151,10 @@ def definitions_of(tree: ast.Module) -> Iterator[str]:
 def test_names_in_docstrings_and_comments_exist() -> None:
     """A name in backticks is a module, is mentioned by the file's own code, or is defined somewhere in the
     project."""
-    trees = {path: parsed(path) for path in SOURCES}
     everywhere = {path.stem for path in SOURCES} | {
         folder.name for path in SOURCES for folder in path.parents
     }
-    everywhere |= {name for tree in trees.values() for name in definitions_of(tree)}
+    everywhere |= {name for path in SOURCES for name in definitions_of(path)}
     everywhere |= {*dir(builtins), *FOREIGN, *EXTENSIONS}
     problems = []
     for path in SOURCES:
@@ -165,7 +164,7 @@ def test_names_in_docstrings_and_comments_exist() -> None:
                 if name.endswith(".py") and not (path.parent / name).is_file():
                     problems.append(f"{path.relative_to(ROOT)}:{line} names `{name}`, which is not beside it")
                 elif strange := [part for part in name.split(".") if part not in everywhere]:
-                    own = set(words_of(trees[path])) if own is None else own
+                    own = set(words_of(path)) if own is None else own
                     if gone := [part for part in strange if part not in own]:
                         problems.append(f"{path.relative_to(ROOT)}:{line} names `{name}`: what is {gone[0]}?")
     assert not problems, "\n".join(problems)

@@ -30,7 +30,7 @@ from synth.domain import Codes, Column, Domain, column_from_spec
 from synth.domain.keys import kind_schema
 from synth.domain.kinds import KINDS
 from tests.parties.data.tables import write_csv, write_duckdb
-from tests.source_files import parsed
+from tests.source_files import nodes, parsed
 from tests.toys.weekday_kind import NAMES, WEEKDAY, Weekday, guess
 
 ROOT = Path(__file__).parents[2]
@@ -49,11 +49,11 @@ def test_no_layer_compares_the_class_of_a_column() -> None:
         module = parsed(path)
         domain = {
             alias.name
-            for node in ast.walk(module)
+            for node in nodes(path)
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("synth.domain")
             for alias in node.names
         } | {node.name for node in module.body if isinstance(node, ast.ClassDef)}
-        for call in ast.walk(module):
+        for call in nodes(path):
             if (
                 isinstance(call, ast.Call)
                 and isinstance(call.func, ast.Name)

@@ -18,7 +18,7 @@ from runner.party.record.event_kinds import EVENTS, KINDS, page, words_of
 from runner.party.record.events import PHASES
 from runner.study import private_file
 from runner.study.declared.private_keys import COLUMN, HarmoniseKeys, LedgerKeys, PrivateKeys
-from tests.source_files import parsed
+from tests.source_files import nodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ def emitted() -> Iterator[tuple[str, tuple[str, str], set[str], bool]]:
     """Where the program tells an event: the place, which, its fields, and whether it has others besides."""
     for folder in PRODUCT:
         for file in sorted((ROOT / folder).rglob("*.py")):
-            for call in ast.walk(parsed(file)):
+            for call in nodes(file):
                 if not isinstance(call, ast.Call) or len(call.args) != 2:
                     continue
                 phase, name = (one.value if isinstance(one, ast.Constant) else None for one in call.args)

@@ -35,7 +35,7 @@ from tests.runner import small
 from tests.runner.processes import ROOT
 from tests.runner.studies import write_study
 from tests.runner.test_vertical_study import write_vertical
-from tests.source_files import parsed
+from tests.source_files import nodes
 from tests.toys import open_method, plain_backend, uniform_algorithm
 from tests.worlds.site import distribution
 
@@ -84,7 +84,7 @@ def test_a_version_is_registered_once_and_for_as_long_as_asked() -> None:
 def test_nobody_compares_names(package: str) -> None:
     names = {*ALGORITHMS.names, *BACKENDS.names, *METHODS.names}
     for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Compare):
                 sides = [leaf for side in (node.left, *node.comparators) for leaf in ast.walk(side)]
             elif isinstance(node, ast.Dict) and len(node.keys) > 1:  # a table by name
