@@ -1,13 +1,9 @@
-"""The shape of the project: which package may know which, what never appears in it, what the wheel holds."""
+"""The shape of the project: which package may know which, what never appears in it."""
 
 from __future__ import annotations
 
 import ast
 import re
-import shutil
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -231,37 +227,6 @@ def test_public_modules_say_what_they_are_for() -> None:
         for path in sources(package):
             module = parsed(path)
             assert not module.body or ast.get_docstring(module), f"{path} has no module docstring"
-
-
-@pytest.mark.slow
-def test_wheel_holds_the_five_packages_and_no_tests(tmp_path: Path) -> None:
-    pytest.importorskip("pip")
-    copy = tmp_path / "source"  # a build leaves its traces where the sources are
-    for package in LAYERS:
-        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / file, copy)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--quiet",
-        "--wheel-dir",
-        str(tmp_path),
-        str(copy),
-    ]
-    build = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert build.returncode == 0, build.stderr
-    (wheel,) = tmp_path.glob("cosynth-*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    tops = {name.split("/")[0] for name in names if not name.startswith("cosynth-")}
-    assert tops == set(LAYERS)
-    assert {f"{package}/py.typed" for package in LAYERS} <= set(names)
-    assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), (
-        "no templates"
-    )
 
 
 def test_the_package_has_the_version_that_studies_are_bound_to() -> None:

@@ -22,6 +22,8 @@ from runner.version import VERSION
 ROOT = Path(__file__).resolve().parent.parent
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 DIST = runpy.run_path(str(ROOT / "release" / "dist.py"))
+PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
+"""That the wheel holds, and nothing beside them."""
 HEADS = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", CHANGES, re.MULTILINE)
 
 
@@ -151,6 +153,12 @@ def test_a_release_is_the_same_bytes_from_two_clones_and_works_in_an_empty_envir
         packed = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     listed = {path.relative_to(tmp_path / "another").as_posix() for path in sources(tmp_path / "another")}
     assert listed - packed == set(), "files that tests may need are not in the sdist"
+    held = set(zipfile.ZipFile(dist / f"cosynth-{VERSION}-py3-none-any.whl").namelist())
+    assert {name.split("/")[0] for name in held if not name.startswith("cosynth-")} == set(PACKAGES)
+    assert {f"{package}/py.typed" for package in PACKAGES} <= held
+    assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in held), (
+        "no templates"
+    )
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     installed = subprocess.run(

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -119,12 +119,13 @@ class _Traced:
 
     peak = 0
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._began = not tracemalloc.is_tracing()
         if self._began:
             tracemalloc.start()
         tracemalloc.reset_peak()
         self._before, _ = tracemalloc.get_traced_memory()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.peak = tracemalloc.get_traced_memory()[1] - self._before
@@ -138,8 +139,8 @@ def decoders(subject: Subject) -> Finding:
     outcomes: Counter[str] = Counter()
     part, read = subject.part, 0
     rng = subject.generator("hostile" if part.number == 1 else f"hostile {part.number}")
-    before, traced = _peak(), _Traced()
-    with traced, tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
+    before = _peak()
+    with _Traced() as traced, tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
         folder = Path(name)
         marker = folder / "ran"
         pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
