@@ -40,6 +40,13 @@ class ColumnSet:
             sum(self._bit[other] for other in (coarser or {}).get(name, ())) for name in self.names
         ]
         self._layered = any(self._implied)
+        self.finer: list[list[int]] = [[] for _ in self.names]
+        """Of each name, the numbers of those that it comes with."""
+        for index, implied in enumerate(self._implied):
+            while implied:
+                low = implied & -implied
+                implied ^= low
+                self.finer[low.bit_length() - 1].append(index)
         self.known: dict[int, int] = {0: 1}
         """Of some masks, their cells."""
         self.parts: dict[tuple[int, ...], int] = {}

@@ -183,16 +183,6 @@ class Chains:
             logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
         return weights, total, logs
 
-    def beside(self, name: str, used: Mapping[str, Level]) -> Clique:
-        """The clique that ties a level to a model that uses some others: it and the next finer one in use."""
-        column = self.column[name]
-        finer = (
-            other
-            for other in self.sizes
-            if self.column[other] == column and self.rank[other] > self.rank[name]
-        )
-        return name, next(other for other in finer if other == column or other in used)
-
     def _sums(self, fine: str, coarse: str) -> Array:
         """The 0/1 matrix (coarse, fine) that sums the finer level's values into the coarser one's."""
         known = self._matrices.get((fine, coarse))

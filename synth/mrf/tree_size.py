@@ -50,9 +50,9 @@ class SizeEstimator:
     """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
 
     `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a
-    clique of its own). `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that
-    add the same edges share one elimination. Columns in `loose`, which no clique of `cliques` names, count
-    only once a candidate names them.
+    clique of its own). `with_clique(q)` is the size once `q` is added; candidates that add the same edges
+    share one elimination. Columns in `loose`, which no clique of `cliques` names, count only once a candidate
+    names them: what is coarser than other columns then comes into every clique that holds one of these.
     """
 
     def __init__(
@@ -97,20 +97,19 @@ class SizeEstimator:
         if len(self._columns.grown) > MAX_GROWN:
             self._columns.grown.clear()
 
-    def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
-        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a
-        part of it."""
+    def with_clique(self, clique: Clique, limit_mb: float = math.inf) -> float:
+        """MiB of the junction tree of the cliques together with `clique`; above the limit, of a part of it."""
         grown: dict[int, int] = {}
-        named = ~self._loose | self._columns.bits(clique)
-        for mask in map(self._columns.mask, (clique, *links)):
-            mask &= self._columns.varying & named
-            rest = mask
-            while rest:
-                low = rest & -rest
-                rest ^= low
-                column = low.bit_length() - 1
-                if missing := mask & ~self._graph[column]:
-                    grown[column] = grown.get(column, 0) | missing
+        named = self._columns.bits(clique)
+        mask = rest = self._columns.mask(clique) & self._columns.varying & (~self._loose | named)
+        while rest:
+            low = rest & -rest
+            rest ^= low
+            column = low.bit_length() - 1
+            if missing := mask & ~self._graph[column]:
+                grown[column] = missing
+            if low & self._loose:
+                self._join(column, grown)
         if not grown:
             return self.mb
         key = tuple(part for item in sorted(grown.items()) for part in item)
@@ -124,6 +123,19 @@ class SizeEstimator:
             if cells <= most:
                 self._known[key], self._columns.grown[where] = size, cells - before
         return size
+
+    def _join(self, coarse: int, grown: dict[int, int]) -> None:
+        """Add to `grown` what joins a column that was loose to whatever holds a finer one."""
+        together = 0
+        for column in self._columns.finer[coarse]:
+            if not self._loose >> column & 1:
+                together |= self._graph[column]
+        grown[coarse] = grown.get(coarse, 0) | together
+        while together:
+            low = together & -together
+            together ^= low
+            column = low.bit_length() - 1
+            grown[column] = grown.get(column, 0) | 1 << coarse
 
     def _parts(self) -> dict[int, int]:
         """Of each column but loose ones, the connected part of the graph that it is in: a number, the same in

@@ -17,16 +17,11 @@ class ModelSize:
 
     def __init__(self, run: MosaicRun, beside: Sequence[Candidate] = ()) -> None:
         cliques = [*run.followed, *(c.clique for c in beside), *run.plan.domain.impossible]
-        self._chains = run.chains
-        self._used = {n: run.levels[n] for clique in cliques for n in clique if n in run.levels}
-        self._loose = {name for name in run.levels if name not in self._used}
-        self._size = SizeEstimator(
-            self._chains.sizes, cliques, self._chains.coarser, self._loose, run.column_set
-        )
+        loose = run.levels.keys() - {name for clique in cliques for name in clique}
+        self._size = SizeEstimator(run.chains.sizes, cliques, run.chains.coarser, loose, run.column_set)
         self.mb = self._size.mb
 
     def beside(self, candidate: Candidate, limit_mb: float) -> float:
         """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and
         more than `mb`."""
-        ties = [self._chains.beside(name, self._used) for name in candidate.clique if name in self._loose]
-        return self._size.with_clique(candidate.clique, ties, max(limit_mb, self.mb))
+        return self._size.with_clique(candidate.clique, max(limit_mb, self.mb))

@@ -3,7 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
 from synth.mrf.levels import Chains
-from synth.mrf.tree_size import SizeEstimator
+from synth.mrf.tree_size import SizeEstimator, model_size_mb
 
 Clique = tuple[str, ...]
 
@@ -48,27 +47,19 @@ def cliques_at_levels(
     return draw(st.lists(one, max_size=most))
 
 
-def eliminated(chains: Chains, cliques: list[Clique], loose: set[str], beside: list[Clique]) -> float:
+def eliminated(chains: Chains, cliques: list[Clique], loose: set[str]) -> float:
     """MiB of the tree by elimination in its plainest form: sets of names, every neighbourhood counted anew at
     each step.
 
-    cliques: to be had without the loose names. beside: the candidate, and what ties it to the others.
+    cliques: to be had without the loose names.
     """
     own = [name for name in chains.sizes if name not in loose]
-    named = {*own, *(beside[0] if beside else ())}
     edges: dict[str, set[str]] = {}
 
-    def join(clique: Clique, allowed: Iterable[str]) -> None:
-        together = {
-            m for n in clique for m in (n, *chains.coarser[n]) if m in allowed and chains.sizes[m] > 1
-        }
-        for name in together:
-            edges.setdefault(name, {name}).update(together)
-
     for clique in [*cliques, *((name,) for name in own)]:
-        join(clique, own)
-    for clique in beside:
-        join(clique, named)
+        held = {m for n in clique for m in (n, *chains.coarser[n]) if m in own and chains.sizes[m] > 1}
+        for name in held:
+            edges.setdefault(name, {name}).update(held)
     for name in own:
         edges.setdefault(name, {name})
 
@@ -95,14 +86,15 @@ def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.Dat
     candidates = data.draw(cliques_at_levels(sizes, levels, 8))
     for count in (len(cliques) // 2, len(cliques)):  # the second time, much is remembered of the first
         had = cliques[:count]
-        used = {name: levels[name] for clique in had for name in clique if name in levels}
-        loose = set(levels) - used.keys()
+        loose = levels.keys() - {name for clique in had for name in clique}
         estimator = SizeEstimator(chains.sizes, had, chains.coarser, loose, columns)
-        assert estimator.mb == eliminated(chains, had, loose, [])
+        assert estimator.mb == eliminated(chains, had, loose)
         for candidate in candidates:
-            ties = [chains.beside(name, used) for name in candidate if name in loose]
-            expected = eliminated(chains, had, loose, [candidate, *ties])
+            together = [*had, candidate]
+            expected = eliminated(chains, together, loose - set(candidate))
+            built = Chains.used(sizes, levels, together)
+            assert model_size_mb(built.sizes, together, built.coarser) == expected
             limit = data.draw(st.floats(0, 2 * expected))
-            limited = estimator.with_clique(candidate, ties, limit)
+            limited = estimator.with_clique(candidate, limit)
             assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
-            assert estimator.with_clique(candidate, ties) == expected
+            assert estimator.with_clique(candidate) == expected
