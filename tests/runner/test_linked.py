@@ -472,8 +472,9 @@ def test_parts_that_are_cut_by_persons_are_unfolded_and_counted_where_they_are(t
     assert "a folder with a file of each" in ask(
         "tally", trial.path, "--data", whole, "--out", tmp_path / "x", code=2
     )
-    with pytest.raises(StudyInvalid, match="a DataFrame is one table"):
-        tally_spark(trial.path, None, tmp_path / "x", name="all")
+    for frames in (None, {"patients": None}, dict.fromkeys(("patients", "visits", "drugs", "more"))):
+        with pytest.raises(StudyInvalid, match=r'give a DataFrame of each, \{"patients": \.\.\., "visits": '):
+            tally_spark(trial.path, frames, tmp_path / "x", name="all")
 
 
 def test_a_dask_cluster_of_linked_tables_is_named_in_full(tmp_path: Path) -> None:

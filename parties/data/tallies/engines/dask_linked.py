@@ -34,7 +34,7 @@ from parties.data.tallies.engines.dask_cluster import (
     file_groups,
     unwatched,
 )
-from parties.data.tallies.engines.linked_task import Cut, Pieces
+from parties.data.tallies.engines.linked_task import Cut, Pieces, Verdict, check_alike, log_unfolded
 from parties.data.tallies.engines.task import COUNTED, REFUSED, FoundFile, find_files, software
 from parties.data.tallies.total import Total
 
@@ -84,34 +84,30 @@ def unfold_on_cluster(
         )
         cut = Cut(counting, linked, dict(cluster.tables), 1 + rows // bucket_rows, key, software())
         log.info("own data: %d files, persons in %d buckets", sum(map(len, found.values())), cut.buckets)
-        pieces = graph.sort(tasks, cut)
+        pieces, schemas = graph.sort(tasks, cut)
         state = hashlib.sha256(repr(sorted(found.items())).encode("utf-8", "surrogateescape")).digest()
-        told: dict[str, list[Unfolding]] = {}
-        for number, (content, own) in graph.count(pieces, state, cut):
+        told: list[Unfolding] = []
+        for number, (content, own) in graph.count(pieces, schemas, state, cut):
             if content[:1] != COUNTED:
                 raise DataRefused(content[1:].decode())
             label = f"{cluster.files}, persons' bucket {number}"
             total.add(total.parse(content[1:], label), label)
-            for one in own:
-                told.setdefault(one.name, []).append(one)
+            told += own
         if graph.find("again") != found:
             raise DataRefused(
                 f"{cluster.files} or what belongs to it changed while it was counted; run again when nobody writes to it."
             )
-    for name, each in told.items():
-        log.info(
-            "own data: %s: children %d; people with too many %d, children left out %d",
-            name, sum(one.children for one in each), sum(one.truncated for one in each), sum(one.left_out for one in each),
-        )  # fmt: skip
+    log_unfolded(log, told)
     return total.table(allow_empty=allow_empty)
 
 
 class _Graph:
-    """The tasks of one run. run: a prefix of their names."""
+    """The tasks of one run, which have names that nobody has used. run: a prefix of them."""
 
     def __init__(self, client: Any, cluster: DaskCluster, run: str) -> None:
         self._client, self._cluster, self._run = client, cluster, run
         self._futures: list[Any] = []
+        self._submitted = 0
 
     def cancel(self) -> None:
         """Let the workers forget all of it."""
@@ -131,60 +127,60 @@ class _Graph:
                 )
         return found
 
-    def sort(self, tasks: Mapping[str, Sequence[Sequence[Location]]], cut: Cut) -> dict[str, list[Any]]:
-        """Of each table the futures of its `Pieces`, by persons. Raises `DataRefused`."""
+    def sort(
+        self, tasks: Mapping[str, Sequence[Sequence[Location]]], cut: Cut
+    ) -> tuple[dict[str, list[Any]], dict[str, pa.Schema | None]]:
+        """Of each table the futures of its `Pieces`, by persons, and its columns. Raises `DataRefused`."""
         made = {
-            name: [
-                self._submit(f"{name}-{number}", scatter, files, name, cut)
-                for number, files in enumerate(each)
-            ]
+            name: [self._submit(name, scatter, files, name, cut) for files in each]
             for name, each in tasks.items()
         }
-        self._check(made)
+        schemas = {name: check_alike(self._cluster.tables[name], self._verdicts(made[name])) for name in made}
         for owner in cut.linked.children:
             for child in owner.children:
                 keys, rows = made[owner.name], made[child.name]
                 made[child.name] = [
                     self._submit(
-                        f"{child.name}-route-{number}", route,
+                        child.name, route,
                         self._pieces(keys, number, "owners"), self._pieces(rows, number), child.name, cut,
                     )
                     for number in range(cut.buckets)
                 ]  # fmt: skip
-                self._check({child.name: made[child.name]})
-        return made
+                check_alike(self._cluster.tables[child.name], self._verdicts(made[child.name]))
+        return made, schemas
 
-    def count(self, made: Mapping[str, Sequence[Any]], state: bytes, cut: Cut) -> Any:
+    def count(
+        self,
+        made: Mapping[str, Sequence[Any]],
+        schemas: Mapping[str, pa.Schema | None],
+        state: bytes,
+        cut: Cut,
+    ) -> Any:
         """Each bucket's number, and what `count_bucket` found of it, as they come."""
         waiting = {}
         for number in range(cut.buckets):
             tables = {name: self._pieces(pieces, number) for name, pieces in made.items()}
-            waiting[self._submit(f"count-{number}", count_bucket, number, tables, state, cut)] = number
+            waiting[self._submit("count", count_bucket, number, tables, schemas, state, cut)] = number
+        # whatever a bucket still needs its task holds: rows of buckets that are counted need not stay
+        for future in self._futures:
+            if future not in waiting:
+                future.release()
+        self._futures = list(waiting)
         for future in as_completed(self._client, list(waiting)):
             yield waiting.pop(future), answer(self._cluster, future)
             future.release()
 
     def _pieces(self, made: Sequence[Any], number: int, kind: str = "rows") -> list[Any]:
-        return [self._submit("", linked_task.piece, one, number, kind) for one in made]
+        return [self._submit("piece", linked_task.piece, one, number, kind) for one in made]
 
-    def _check(self, made: Mapping[str, Sequence[Any]]) -> None:
-        """Raise `DataRefused` for what was refused, and for orders that are not written alike."""
-        for name, each in made.items():
-            forms = set[str]()
-            for verdict in [self._submit("", linked_task.verdict, one) for one in each]:
-                refused, own = answer(self._cluster, verdict)
-                if refused:
-                    raise DataRefused(refused)
-                forms |= own
-            if len(forms) > 1:
-                raise DataRefused(
-                    f"{self._cluster.tables[name]}: the order of a person's rows is numbers in one file and days in another; "
-                    "write all of them alike."
-                )
+    def _verdicts(self, made: Sequence[Any]) -> list[Verdict]:
+        asked = [self._submit("verdict", linked_task.verdict, one) for one in made]
+        return [answer(self._cluster, one) for one in asked]
 
     def _submit(self, name: str, run: Callable[..., object], *given: object) -> Any:
-        name = name or f"part-{len(self._futures)}"
-        future = self._client.submit(run, *given, key=f"cosynth-{self._run}-{name}", pure=False)
+        key = f"cosynth-{self._run}-{name}-{self._submitted}"
+        self._submitted += 1
+        future = self._client.submit(run, *given, key=key, pure=False)
         self._futures.append(future)
         return future
 
@@ -206,9 +202,13 @@ def route(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], name
 
 
 def count_bucket(
-    number: int, tables: Mapping[str, Sequence[pa.Table | str]], state: bytes, cut: Cut
+    number: int,
+    tables: Mapping[str, Sequence[pa.Table | str]],
+    schemas: Mapping[str, pa.Schema | None],
+    state: bytes,
+    cut: Cut,
 ) -> tuple[bytes, list[Unfolding]]:
     """See `scatter`."""
     if refused := unwatched(cut.labels[cut.linked.parent]):
         return REFUSED + refused.encode(), []
-    return linked_task.count_bucket(number, tables, state, cut)
+    return linked_task.count_bucket(number, tables, schemas, state, cut)

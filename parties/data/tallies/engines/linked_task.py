@@ -15,10 +15,10 @@ from worker to worker; to who asked go counts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,47 +82,93 @@ class Cut:
         ]
         return np.asarray(distinct.lookup(found, 0), dtype=np.int64)
 
-    def table(self, name: str) -> tuple[str, Domain, ChildTable | None]:
-        """Of a table: the column that names the row's owner, its columns, and what it is if not the people's."""
-        if name == self.linked.parent:
-            return self.linked.key, self.linked.people, None
-        child = next(one for one in self.linked.tables if one.name == name)
-        of = next((one for one in self.linked.children if child in one.children), None)
-        return self.linked.key if of is None else str(of.key), child.domain, child
+
+def table_of(linked: LinkedTables, name: str) -> tuple[str, Domain, ChildTable | None]:
+    """Of a table: the column that names the row's owner, its columns, and what it is if not the people's."""
+    if name == linked.parent:
+        return linked.key, linked.people, None
+    child = next(one for one in linked.tables if one.name == name)
+    of = next((one for one in linked.children if child in one.children), None)
+    return linked.key if of is None else str(of.key), child.domain, child
+
+
+def columns_used(linked: LinkedTables, name: str) -> tuple[str, ...]:
+    """The columns that a table's file must have, the key of the row's owner first."""
+    key, domain, child = table_of(linked, name)
+    besides = () if child is None else (one for one in (child.order, child.key) if one is not None)
+    return tuple(dict.fromkeys((key, *domain.names, *besides)))
+
+
+def check_forms(label: str, forms: Collection[str], part: str) -> None:
+    """Raise `DataRefused` if the order of a table's rows is written in several ways. part: what differs."""
+    if len(forms) > 1:
+        raise DataRefused(
+            f"{label}: the order of a person's rows is numbers in one {part} and days in another; write all of them alike."
+        )
+
+
+def log_unfolded(log: logging.Logger, told: Iterable[Unfolding]) -> None:
+    """Tell the custodian alone what all buckets together came to."""
+    sums: dict[str, tuple[int, int, int]] = {}
+    for one in told:
+        children, truncated, left_out = sums.get(one.name, (0, 0, 0))
+        sums[one.name] = children + one.children, truncated + one.truncated, left_out + one.left_out
+    for name, own in sums.items():
+        log.info("own data: %s: children %d; people with too many %d, children left out %d", name, *own)
 
 
 @dataclass(frozen=True)
 class Pieces:
     """Rows of one table, a table for each bucket; or the sentence of a refusal, and none. owners: of a table
     whose rows have rows of their own, for each of `route`'s buckets their keys and their persons' buckets.
-    forms: how an order of texts is written."""
+    forms: how an order of texts is written. schema: of the table's own columns, if there was a row."""
 
     refused: str = ""
     rows: tuple[pa.Table, ...] = field(default=(), repr=False)
     owners: tuple[pa.Table, ...] = field(default=(), repr=False)
     forms: frozenset[str] = frozenset()
+    schema: pa.Schema | None = None
+
+    def __sizeof__(self) -> int:
+        """Bytes, the rows' among them: by what workers say of this, their engine keeps to their memory, and
+        rows where they are."""
+        return super().__sizeof__() + sum(int(one.nbytes) for one in (*self.rows, *self.owners))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What of `Pieces` goes to who asked."""
+
+    refused: str
+    forms: frozenset[str]
+    schema: pa.Schema | None
 
 
 def scatter(files: Sequence[Location], name: str, cut: Cut) -> Pieces:
     """Read and check files of the table `name`. Rows of what belongs to a person's rows are cut for `route`."""
-    return _or_refused(cut.labels[name], lambda: _scattered(files, name, cut))
+    return _or_refused(cut.labels[name], cut.asked_by, lambda: _scattered(files, name, cut))
 
 
 def route(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], name: str, cut: Cut) -> Pieces:
     """Of one of `route`'s buckets: the rows of the table `name`, for their persons' buckets. A refusal stands
     in place of a table."""
-    return _or_refused(cut.labels[name], lambda: _routed(owners, rows, name, cut))
+    return _or_refused(cut.labels[name], cut.asked_by, lambda: _routed(owners, rows, name, cut))
 
 
 def count_bucket(
-    number: int, tables: Mapping[str, Sequence[pa.Table | str]], state: bytes, cut: Cut
+    number: int,
+    tables: Mapping[str, Sequence[pa.Table | str]],
+    schemas: Mapping[str, pa.Schema | None],
+    state: bytes,
+    cut: Cut,
 ) -> tuple[bytes, list[Unfolding]]:
     """`COUNTED` and the counts of this bucket's persons, or `REFUSED` and a sentence; and what the owner may
-    know. state: which files there are, in which state. A refusal stands in place of a table."""
+    know. schemas: as `check_alike` found them. state: which files there are, in which state. A refusal stands
+    in place of a table."""
     label = cut.labels[cut.linked.parent]
     try:
         check_software(label, cut.asked_by)
-        held = {name: _joined(pieces, cut.labels[name]) for name, pieces in tables.items()}
+        held = {name: _joined(pieces, cut.labels[name], schemas[name]) for name, pieces in tables.items()}
         source, told = unfold_held(held, cut.labels, cut.linked, cut.draws)
         place = hashlib.sha256(state + number.to_bytes(8, "big")).digest()
         return COUNTED + count_partition(source, cut.counting, (place, place)).to_bytes(), told
@@ -138,13 +184,31 @@ def piece(pieces: Pieces, number: int, kind: str = "rows") -> pa.Table | str:
     return pieces.refused or found[number]
 
 
-def verdict(pieces: Pieces) -> tuple[str, frozenset[str]]:
-    """What of some pieces goes to who asked: the sentence of a refusal, and how an order is written."""
-    return pieces.refused, pieces.forms
+def verdict(pieces: Pieces) -> Verdict:
+    """What of some pieces goes to who asked."""
+    return Verdict(pieces.refused, pieces.forms, pieces.schema)
 
 
-def _or_refused(label: str, made: Callable[[], Pieces]) -> Pieces:
+def check_alike(label: str, verdicts: Sequence[Verdict]) -> pa.Schema | None:
+    """The types of a table's columns, from all its files; None where no file has a row.
+
+    A draw is made of texts, and a moment has another text in each unit of time: were these of a bucket's own
+    rows, then a person's draw would rest on who else is in the bucket. Raises `DataRefused` for a refusal, and
+    for files that are not written alike.
+    """
+    for one in verdicts:
+        if one.refused:
+            raise DataRefused(one.refused)
+    check_forms(label, frozenset[str]().union(*(one.forms for one in verdicts)), "file")
+    schemas = [one.schema for one in verdicts if one.schema is not None]
+    with suppress(pa.ArrowException):
+        return pa.unify_schemas(schemas, promote_options="permissive") if schemas else None
+    raise _of_several_types(label)
+
+
+def _or_refused(label: str, asked_by: str, made: Callable[[], Pieces]) -> Pieces:
     try:
+        check_software(label, asked_by)
         return made()
     except CosynthError as error:
         return Pieces(error.sentence)
@@ -157,7 +221,6 @@ def _failed(label: str, error: Exception) -> str:
 
 
 def _scattered(files: Sequence[Location], name: str, cut: Cut) -> Pieces:
-    check_software(cut.labels[name], cut.asked_by)
     read, forms = [], set[str]()
     for file in files:
         with open_source(file) as source:
@@ -166,19 +229,20 @@ def _scattered(files: Sequence[Location], name: str, cut: Cut) -> Pieces:
         read.append(table)
         forms |= {form} - {""}
     table = _joined(read, cut.labels[name])
-    owners = _column(table, OWNER)
-    if cut.table(name)[0] != cut.linked.key:
-        return Pieces("", _cut(table, cut.of_rows(owners), cut.buckets), forms=frozenset(forms))
+    owners, alike = _column(table, OWNER), frozenset(forms)
+    schema = table.select(list(columns_used(cut.linked, name))).schema if table.num_rows else None
+    if table_of(cut.linked, name)[0] != cut.linked.key:
+        return Pieces("", _cut(table, cut.of_rows(owners), cut.buckets), (), alike, schema)
     buckets, keys = cut.of_persons(owners), ()
     if OWN in table.column_names:
         own = pa.table({OWN: table[OWN], BUCKET: pa.array(buckets)})
         keys = _cut(own, cut.of_rows(_column(own, OWN)), cut.buckets)
         table = table.drop_columns([OWN])
-    return Pieces("", _cut(table.drop_columns([OWNER]), buckets, cut.buckets), keys, frozenset(forms))
+    return Pieces("", _cut(table.drop_columns([OWNER]), buckets, cut.buckets), keys, alike, schema)
 
 
 def _routed(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], name: str, cut: Cut) -> Pieces:
-    owner, column = cut.linked.owner(name), cut.table(name)[0]
+    owner, column = cut.linked.owner(name), table_of(cut.linked, name)[0]
     known = _joined(owners, cut.labels[owner])
     keys = people_keys(Held(cut.labels[owner], known), {column: _column(known, OWN)}, column)
     table = _joined(rows, cut.labels[name])
@@ -191,13 +255,11 @@ def _routed(owners: Sequence[pa.Table | str], rows: Sequence[pa.Table | str], na
 
 def _read(source: Source, name: str, cut: Cut) -> tuple[pa.Table, str]:
     """All rows of a file, with `OWNER` and `OWN`; and how their order is written."""
-    key, domain, child = cut.table(name)
-    names = list(domain.names)
-    if child is not None:
-        names += [one for one in (child.order, child.key) if one is not None and one not in names]
-    for sentence in inspect(source, domain, keys=[key, *names]).problems:
+    key, domain, child = table_of(cut.linked, name)
+    used = columns_used(cut.linked, name)
+    for sentence in inspect(source, domain, keys=used).problems:
         raise DataRefused(sentence)
-    columns = columns_of(source, key, tuple(names))
+    columns = columns_of(source, key, used[1:])
     fits(source, domain)
     added, form = {OWNER: keys_of(source, columns, key)}, ""
     if child is not None and child.key is not None:
@@ -208,8 +270,9 @@ def _read(source: Source, name: str, cut: Cut) -> tuple[pa.Table, str]:
     return pa.table({**added, **columns}), form
 
 
-def _joined(tables: Sequence[pa.Table | str], label: str) -> pa.Table:
-    """Raises `DataRefused`: the sentence of a refusal, or tables whose columns have types that do not fit."""
+def _joined(tables: Sequence[pa.Table | str], label: str, schema: pa.Schema | None = None) -> pa.Table:
+    """schema: what the table has to have; None: whatever fits all of them. Raises `DataRefused`: the sentence
+    of a refusal, or tables whose columns have types that do not fit."""
     held = []
     for one in tables:
         if isinstance(one, str):
@@ -218,8 +281,15 @@ def _joined(tables: Sequence[pa.Table | str], label: str) -> pa.Table:
     # a file without rows may say nothing of types
     held = [one for one in held if one.num_rows] or held[:1]
     with suppress(pa.ArrowException):  # its text may quote a value
-        return pa.concat_tables(held, promote_options="permissive")
-    raise DataRefused(
+        table = pa.concat_tables(held, promote_options="permissive")
+        if schema is None:
+            return table
+        return table.cast(schema) if table.num_rows else schema.empty_table()
+    raise _of_several_types(label)
+
+
+def _of_several_types(label: str) -> DataRefused:
+    return DataRefused(
         f"{label} is files whose columns have different types, which cannot be one table; write all of them alike."
     )
 
@@ -229,7 +299,8 @@ def _column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _cut(table: pa.Table, buckets: NDArray[np.int64], number: int) -> tuple[pa.Table, ...]:
-    """A table's rows, a table for each bucket."""
-    table = table.take(pa.array(np.argsort(buckets, kind="stable")))
-    ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=number))]).tolist()
-    return tuple(table.slice(begin, end - begin) for begin, end in pairwise(ends))
+    """A table's rows, a table for each bucket. Each has bytes of its own: a slice of the whole would travel
+    with the whole."""
+    rows = np.argsort(buckets, kind="stable")
+    ends = np.cumsum(np.bincount(buckets, minlength=number))[:-1]
+    return tuple(table.take(pa.array(one)) for one in np.split(rows, ends))

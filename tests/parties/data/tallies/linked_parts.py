@@ -47,7 +47,8 @@ class World:
     @property
     def counting(self) -> Counting:
         domain = self.linked.unfolded
-        cliques = [*self.linked.cliques, ("visits_cost", "visits_diag", "drugs_drug")]
+        visits, drugs = self.linked.names[1:]
+        cliques = [*self.linked.cliques, (f"{visits}_cost", f"{visits}_diag", f"{drugs}_drug")]
         return Counting(b"s" * 32, "trial", domain, cliques, 10**6, (self.linked.key, 1))
 
     def but(self, name: str, **columns: Any) -> World:

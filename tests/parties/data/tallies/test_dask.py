@@ -61,6 +61,21 @@ def table(rows: int, seed: int) -> pa.Table:
     )
 
 
+def kill_one_after_the_first(patch: pytest.MonkeyPatch, world: World) -> list[int]:
+    """A worker dies when the first part has been added. The list then holds its process id."""
+    killed: list[int] = []
+    add = Total.add
+
+    def kill_one(self: Total, part: Any, label: str) -> None:
+        add(self, part, label)
+        if not killed:
+            killed.append(world.pids()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    patch.setattr(Total, "add", kill_one)
+    return killed
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pytest.importorskip("distributed", reason="Dask is not installed; `make engines` tests with it.")
@@ -82,17 +97,8 @@ def test_a_cluster_counts_exactly_though_a_worker_is_killed(
     from parties.data.location import locate
 
     expected = told(whole(locate(joined), BIG))
-    killed: list[int] = []
-    add = Total.add
-
-    def kill_one(self: Total, part: Any, label: str) -> None:
-        add(self, part, label)
-        if not killed:
-            killed.append(world.pids()[0])
-            os.kill(killed[0], signal.SIGKILL)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Total, "add", kill_one)
+        killed = kill_one_after_the_first(patch, world)
         assert told(world.counted()) == expected and killed
     assert told(world.counted(task_rows=3 * ROWS)) == expected
     assert told(world.counted(task_rows=ROWS // 3)) == expected
@@ -126,18 +132,24 @@ def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_a_cluster_unfolds_linked_tables_as_one_process_does(tmp_path: Path) -> None:
-    """By pieces that really travel; `test_linked_tasks.py` has the cases."""
+def test_a_cluster_unfolds_linked_tables_as_one_process_does_though_a_worker_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pieces that really travel, of which some are lost when the first persons are counted, and made again;
+    `test_linked_tasks.py` has the cases."""
     pytest.importorskip("distributed", reason="Dask is not installed; `make engines` tests with it.")
     from parties.data.tallies.engines.dask_linked import unfold_on_cluster
 
     made = linked_parts.world(60, 7, linked_parts.linked("day", "dose"), "int", crowd=20)
     expected = linked_parts.told(linked_parts.by_one_process(made, tmp_path), made.counting)
     patterns = linked_parts.written(made, tmp_path, 2)
-    with dask_over_tls(tmp_path, 1) as (somewhere, _):
+    with dask_over_tls(tmp_path, 2) as (somewhere, cluster):
         place = replace(somewhere, files=patterns["patients"], tables=patterns)
-        found = unfold_on_cluster(
-            place, made.counting, made.linked, linked_parts.KEY, RFC,
-            allow_empty=False, task_rows=50, bucket_rows=100,
-        )  # fmt: skip
-    assert linked_parts.told(found, made.counting) == expected
+        killing = World(place, tmp_path, cluster)
+        with monkeypatch.context() as patch:
+            killed = kill_one_after_the_first(patch, killing)
+            found = unfold_on_cluster(
+                place, made.counting, made.linked, linked_parts.KEY, RFC,
+                allow_empty=False, task_rows=50, bucket_rows=30,
+            )  # fmt: skip
+    assert linked_parts.told(found, made.counting) == expected and killed

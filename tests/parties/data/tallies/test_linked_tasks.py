@@ -4,25 +4,42 @@ process, whose tasks run one after the other."""
 from __future__ import annotations
 
 import os
+import pickle
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import LocalTable
 from parties.data.harmony.rules import RFC
+from parties.data.location import locate
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.engines import dask_linked
+from parties.data.tallies.engines.linked_task import Cut, route, scatter
+from parties.data.tallies.engines.task import software
 from parties.data.tallies.places import DaskCluster
 from tests.parties.data.tallies.linked_parts import KEY, World, by_one_process, linked, told, world, written
 from tests.parties.data.tallies.test_tasks import Done, Here
 
 ORDERS = [(None, None), ("day", None), ("day", "dose"), (None, "dose")]
+
+
+class Held(Done):
+    """A task's result that stays until it is released. forget: what then happens."""
+
+    def __init__(self, run: Callable[[], object], forget: Callable[[], object]) -> None:
+        super().__init__(run)
+        self._forget = forget
+
+    def release(self) -> None:
+        self._forget()
 
 
 class Resolving(Here):
@@ -40,11 +57,13 @@ class Resolving(Here):
                 value.append(run(*map(resolved, given)))
             return value[0]
 
-        return Done(result)
+        self.held[key] = done = Held(result, lambda: self.held.pop(key))
+        return done
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         super().__init__(meanwhile)
         self.names: set[str] = set()
+        self.held: dict[str, Done] = {}
 
 
 def resolved(given: Any) -> Any:
@@ -233,3 +252,74 @@ def test_a_whole_person_moves_one_row_wherever_its_rows_lie(tmp_path: Path) -> N
     for number, pid in enumerate(made.tables["patients"]["pid"].to_pylist(), 1):
         fewer = counted(without(made, pid), number)
         assert (whole - fewer).min() == 0 and (whole - fewer).sum() == 1
+
+
+@pytest.mark.parametrize(("visits", "drugs"), [("count", "part"), ("part", "files"), ("again", "count")])
+def test_tables_may_be_called_as_tasks_are(tmp_path: Path, visits: str, drugs: str) -> None:
+    """Two tasks of one name are one to Dask."""
+    made = world(20, 4, linked("day", "dose"))
+    (child,) = made.linked.children
+    child = replace(child, name=visits, children=tuple(replace(one, name=drugs) for one in child.children))
+    named = dict(zip(("patients", visits, drugs), made.tables.values(), strict=True))
+    made = World(named, replace(made.linked, children=(child,)))
+    expected = told(by_one_process(made, tmp_path), made.counting)
+    assert told(by_cluster(made, written(made, tmp_path, 2)), made.counting) == expected
+
+
+def test_a_persons_draw_does_not_rest_on_the_files_of_others(tmp_path: Path) -> None:
+    """Days in one file and days with parts of a second in another: one moment is two texts, of which the draw
+    is made."""
+    own = world(40, 3, linked("day", None), crowd=20)
+    days = own.tables["visits"]["day"].cast(pa.timestamp("us"))
+    own = own.but("visits", day=days)
+    clique = ("visits_count", "visits_diag", "visits_before_cost")
+
+    def counted(made: World, folder: Path) -> Any:
+        counting = replace(made.counting, cliques=[clique])
+        patterns = written(made, folder, 1)
+        table = pq.read_table(folder / "visits-0.parquet")
+        late = pa.array(["late" in one for one in table["vid"].to_pylist()])
+        for number, (rows, unit) in enumerate(((pc.invert(late), "us"), (late, "ns"))):
+            part = table.filter(rows)
+            part = part.set_column(2, "day", part["day"].cast(pa.timestamp(unit)))
+            pq.write_table(part, folder / f"visits-{number}.parquet")
+        (counts,) = by_cluster(made, patterns, 15, 20, counting).counts([clique])
+        return counts
+
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "fewer").mkdir()
+    row = ["stranger", "late", days[0].as_py(), "p", 1]
+    anybody = ["other", "late-other", days[0].as_py(), "p", 1]
+    both = own.more("patients", [["stranger", "f", 1], ["other", "m", 2]]).more("visits", [row, anybody])
+    one = own.more("patients", [["other", "m", 2]]).more("visits", [anybody])
+    whole, fewer = counted(both, tmp_path / "whole"), counted(one, tmp_path / "fewer")
+    assert (whole - fewer).min() == 0 and (whole - fewer).sum() == 1
+
+
+def test_rows_travel_once_and_stay_no_longer_than_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of one table would each travel with all of it, and an engine that is told of a few bytes moves
+    rows about and keeps too many."""
+    made = world(3000, 4, linked("day", None), "int")
+    files = [locate(written(made, tmp_path, 1)["visits"].replace("*", "0"))]
+    cut = Cut(made.counting, made.linked, {"visits": "visits"}, 50, KEY, software())
+    pieces = scatter(files, "visits", cut)
+    rows = pq.read_table(files[0].path).nbytes
+    assert sum(one.num_rows for one in pieces.rows) == 6000 and rows > 100_000
+    assert len(pickle.dumps(pieces)) < 4 * rows and sys.getsizeof(pieces) > rows / 2
+    assert (
+        "another" in route([], [], "drugs", replace(cut, labels={"drugs": "x"}, asked_by="another")).refused
+    )
+
+    client, held = Resolving(lambda: None), list[set[str]]()
+
+    def as_completed(_: object, futures: Sequence[Done]) -> Sequence[Done]:
+        held.append({key.rsplit("-", 2)[1] for key in client.held})
+        return futures
+
+    monkeypatch.setattr(dask_linked, "connected", lambda cluster: client)
+    monkeypatch.setattr(dask_linked, "as_completed", as_completed)
+    made = world(20, 4, linked("day", "dose"))
+    by_cluster(made, written(made, tmp_path, 2))
+    assert held == [{"count"}]
