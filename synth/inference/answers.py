@@ -326,7 +326,8 @@ class Reading:
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
         low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), valued = self.disturbance.room(scalar, lambda: self._halves(scalar, z))
+        is_open = self.disturbance.is_open(scalar, valued=False)
+        least, most = self._reach(scalar, z, (low, high), valued=False, within=True)
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -334,9 +335,15 @@ class Reading:
         table = (
             None if self.beside is None or math.isnan(self.beside.scalar.value) else self.beside.scalar.value
         )
+        bounds: tuple[float, float] | None = None
+        try:
+            bounds = self._reach(scalar, z, (least, most), valued=True, within=True)
+        except Uncertain:
+            if scalar.solution is None:
+                raise
         noise_share = noise / (noise + people) if noise + people > 0 else 0.0
-        note = self._note(table, scalar.value, math.sqrt(noise), max(less, more))
-        if (less or more) and not scalar.is_exact_over_bins:
+        note = self._note(table, scalar.value, math.sqrt(noise), max(low - least, most - high))
+        if is_open and not scalar.is_exact_over_bins:
             note = f"{FIRST_ORDER} {note}".rstrip()
         if self.target == "population" and not self.disturbance.is_bounded(scalar.gradient):
             note = f"{note} {UNBOUNDED}".lstrip()
@@ -345,13 +352,11 @@ class Reading:
             self.estimand.name,
             0.0,
             self.target,
-            "measured over bins" if less or more else "measured",
+            "measured over bins" if is_open else "measured",
             clipped(scalar.value),
-            clipped(low - less),
-            clipped(high + more),
-            None
-            if valued is None
-            else (clipped(low - max(less, valued[0])), clipped(high + max(more, valued[1]))),
+            clipped(least),
+            clipped(most),
+            None if bounds is None else (clipped(bounds[0]), clipped(bounds[1])),
             math.sqrt(noise + people),
             noise_share,
             table,
@@ -359,6 +364,18 @@ class Reading:
                 filter(None, (note, self._selection(self.disturbance.columns(scalar.gradient), noise_share)))
             ),
         )
+
+    def _reach(
+        self, scalar: Scalar, z: float, own: tuple[float, float], *, valued: bool, within: bool = False
+    ) -> tuple[float, float]:
+        """Its own interval with those of its ends within bins that join codes; valued: and within the codes' own."""
+        low, high = own
+        if not self.disturbance.is_open(scalar, valued=valued):
+            return own
+        least, most = self.disturbance.corners(scalar, valued=valued)
+        beyond = self.disturbance.beyond(scalar, lambda: self._halves(scalar, z), valued=valued)
+        low = min(low, self._interval(least, z, within=within)[0] - beyond)
+        return low, max(high, self._interval(most, z, within=within)[1] + beyond)
 
     def _halves(self, scalar: Scalar, z: float) -> list[float]:
         """Of the intervals of the parts of a coefficient's system."""
@@ -421,10 +438,10 @@ class Reading:
         estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)
-            (less, more), _ = self.disturbance.room(share)
-            lows.append(low - less)
-            highs.append(high + more)
-            widened |= less > 0 or more > 0
+            low, high = self._reach(share, z, (low, high), valued=False)
+            lows.append(low)
+            highs.append(high)
+            widened |= self.disturbance.is_open(share, valued=False)
             noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
         last = len(lows) - 1
         first = next((code for code in range(last) if highs[code] >= estimand.at), last)
