@@ -9,7 +9,7 @@ explains. Reads released values only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -88,8 +88,10 @@ def infer(
     level: float = 0.95,
     target: Target = "population",
     joint: bool = False,
+    check: Callable[[Sequence[str]], None] = lambda columns: None,
 ) -> list[Answer]:
-    """Answer questions (`language.py`). joint: all intervals hold together at the level.
+    """Answer questions (`language.py`). joint: all intervals hold together at the level. check: is told the columns of
+    every number that is read, before it is, and may raise a `UsageError`.
 
     Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the
     columns. What the release cannot tell is an answer with a reason.
@@ -103,7 +105,7 @@ def infer(
     except UnfitRun as error:
         whole, reason = None, error.sentence
     counts = {name: model.marginal((name,)) for name in domain.names}
-    release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target)
+    release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target, check)
     release.chosen = _chosen(facts, domain, codes_of)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
@@ -131,8 +133,15 @@ def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> fro
 
 class _Release:
     def __init__(
-        self, domain: Domain, model: Model, read_off: ReadOff, codes_of: Codes_of, target: Target
+        self,
+        domain: Domain,
+        model: Model,
+        read_off: ReadOff,
+        codes_of: Codes_of,
+        target: Target,
+        check: Callable[[Sequence[str]], None],
     ) -> None:
+        self._check = check
         self._domain, self._model, self._read_off = domain, model, read_off
         self._codes_of, self._target = codes_of, target
         self.chosen: frozenset[frozenset[str]] = frozenset()
@@ -142,6 +151,7 @@ class _Release:
         sizes = self._domain.sizes
 
         def table(columns: tuple[str, ...]) -> Array:
+            self._check(columns)
             return self._model.marginal(columns).reshape([sizes[name] for name in columns])
 
         def evaluate(moment: Moment) -> float:
@@ -154,10 +164,15 @@ class _Release:
         read_off, disturbances = self._read_off, []
 
         def evaluate(moment: Moment) -> float:
+            self._check(moment.columns)
             coarse = read_off.coarse(moment)
             return float((read_off.estimate(coarse.names).values * coarse.values).sum())
 
-        moments = Moments(self._domain.sizes, evaluate, read_off.table)
+        def table(columns: tuple[str, ...]) -> Array:
+            self._check(columns)
+            return read_off.table(columns)
+
+        moments = Moments(self._domain.sizes, evaluate, table)
         try:
             found = estimands(question, text, self._domain, self._codes_of, moments)
             rows = max(1.0, evaluate(Moment.product({}, self._domain.sizes)))
