@@ -9,6 +9,7 @@ explains. Reads released values only.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +42,10 @@ NOT_COMPUTED = "not computed"
 CURVATURE = 2.0
 """How many times the standard deviation of what a linearisation leaves out of a product its own must be
 (`docs/design/inference.md` 5)."""
+AGAIN = (
+    "These columns were selected again after they had been measured, and that is more likely where the noise was large: of "
+    "such numbers fewer intervals hold than of all."
+)
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows
 (`docs/design/inference.md` 12)."""
@@ -106,7 +111,7 @@ def infer(
         whole, reason = None, error.sentence
     counts = {name: model.marginal((name,)) for name in domain.names}
     release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target, check)
-    release.chosen = _chosen(facts, domain, codes_of)
+    release.chosen, release.again = _chosen(facts, domain, codes_of), _again(facts)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
             with suppress(NoFormulas):
@@ -131,6 +136,12 @@ def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> fro
     return frozenset(clique for clique in selected if not any(clique <= whole for whole in registered))
 
 
+def _again(facts: Mapping[str, Any]) -> frozenset[frozenset[str]]:
+    """The sets of columns that a run has selected more than once."""
+    picked = Counter(frozenset(clique) for clique in facts.get("selected", ()))
+    return frozenset(clique for clique, times in picked.items() if times > 1)
+
+
 class _Release:
     def __init__(
         self,
@@ -145,6 +156,7 @@ class _Release:
         self._domain, self._model, self._read_off = domain, model, read_off
         self._codes_of, self._target = codes_of, target
         self.chosen: frozenset[frozenset[str]] = frozenset()
+        self.again: frozenset[frozenset[str]] = frozenset()
 
     def by_model(self, question: Question, text: str) -> list[Estimand]:
         """What the released model says. Raises as `estimands`."""
@@ -190,7 +202,7 @@ class _Release:
             list(told) if told is not None and len(told) == len(found) else [None] * len(found)
         )
         return [
-            Reading(self._target, disturbances[0], estimand, other, self.chosen)
+            Reading(self._target, disturbances[0], estimand, other, self.chosen, self.again)
             for estimand, other in zip(found, beside, strict=True)
         ]
 
@@ -217,13 +229,14 @@ class _Refusal:
 @dataclass(frozen=True)
 class Reading:
     """An estimand with what disturbs it. beside: the same by the model. chosen: sets of columns that the run
-    has selected."""
+    has selected; again: more than once."""
 
     target: Target
     disturbance: Disturbance
     estimand: Estimand
     beside: Estimand | None
     chosen: frozenset[frozenset[str]] = frozenset()
+    again: frozenset[frozenset[str]] = frozenset()
 
     def __call__(self, z: float) -> Answer:
         estimand = self.estimand
@@ -398,18 +411,17 @@ class Reading:
         return [z * math.sqrt(self._variance(one)) for one in parts]
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:
-        """What a selection by the rows does to an answer about the people."""
-        if (
-            self.target != "population"
-            or len(columns) < 2
-            or noise_share >= CHOSEN
-            or not any(columns <= clique for clique in self.chosen)
-        ):
-            return ""
-        return (
-            "These columns were selected because they looked related in the rows: of the people the relation may be weaker "
-            "than the interval says. That of these rows alone holds; so does a question that the study registers."
-        )
+        """What selections do to an answer: of the people one by the rows, and of all one by earlier noise."""
+        told = []
+        if len(columns) > 1 and any(columns <= clique for clique in self.again):
+            told.append(AGAIN)
+        is_followed = self.target == "population" and noise_share < CHOSEN and len(columns) > 1
+        if is_followed and any(columns <= clique for clique in self.chosen):
+            told.append(
+                "These columns were selected because they looked related in the rows: of the people the relation may be weaker "
+                "than the interval says. That of these rows alone holds; so does a question that the study registers."
+            )
+        return " ".join(told)
 
     @staticmethod
     def _note(table: float | None, value: float, error: float, room: float) -> str:
@@ -476,4 +488,10 @@ class Reading:
             (low, high),
             noise_share=noises[first],
             table=table,
+            note=self._selection(
+                frozenset().union(
+                    *(self.disturbance.columns(share.gradient) for share in estimand.cumulative)
+                ),
+                noises[first],
+            ),
         )
