@@ -268,8 +268,7 @@ class Reading:
 
     def _variance(self, scalar: Scalar) -> float:
         """By the noise and, at most, by the people."""
-        weights = self.disturbance.weights(scalar.gradient)
-        return self.disturbance.noise(weights, weights) + self._people(scalar).most
+        return self._noise(scalar) + self._people(scalar).most
 
     def _is_curved(self, one: Scalar, other: Scalar) -> bool:
         """Whether a product varies by less than twice what the products of the deviations of both factors, which
@@ -285,21 +284,23 @@ class Reading:
         linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
         return linear < CURVATURE**2 * (1 + correlation**2)
 
-    def _interval(
-        self, scalar: Scalar, z: float, *, within: bool = False
-    ) -> tuple[float, float, float, float]:
-        """low, high, variance by the noise, by the people; without what bins leave open. within: of an
+    def _noise(self, scalar: Scalar) -> float:
+        weights = self.disturbance.weights(scalar.gradient)
+        return self.disturbance.noise(weights, weights)
+
+    def _interval(self, scalar: Scalar, z: float, *, within: bool = False) -> tuple[float, float]:
+        """low, high; without what bins leave open. within: of an
         estimate that noise has put beyond what is possible, that of the nearest possible one: what is left of
         its own may be a single point."""
         disturbance, value = self.disturbance, scalar.value
         if within:
             value = min(max(value, scalar.low), scalar.high)
-        weights = disturbance.weights(scalar.gradient)
-        noise = disturbance.noise(weights, weights)
-        people = self._people(scalar)
 
-        def student() -> float:
-            return intervals.student(z, noise + people.most, people.fourth)
+        def normal() -> tuple[float, float]:
+            """The variance, and the deviate for it."""
+            noise, people = self._noise(scalar), self._people(scalar)
+            variance = noise + people.most
+            return variance, intervals.student(z, variance, people.fourth)
 
         if scalar.ratio is not None:
             a, b = scalar.ratio
@@ -309,42 +310,40 @@ class Reading:
                 disturbance.noise(first, second),
                 disturbance.noise(second, second),
             )
-            sampling = people.most * b.value**2
             is_wilson = scalar.is_share and self.target == "population"
-            low, high = intervals.ratio(
+            deviate = z if is_wilson else normal()[1]
+            return intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
-                z if is_wilson else student(),
-                None if is_wilson else sampling,
+                deviate,
+                None if is_wilson else self._people(scalar).most * b.value**2,
                 "A group that is asked about",
             )
-        elif scalar.pair is not None:
-            low, high = self._pair(*scalar.pair, z)
-        elif scalar.line is not None:
+        if scalar.pair is not None:
+            return self._pair(*scalar.pair, z)
+        if scalar.line is not None:
             slope, part = scalar.line
             low, high = sorted(
-                scalar.value + slope * (end - part.value)
-                for end in self._interval(part, z, within=within)[:2]
+                scalar.value + slope * (end - part.value) for end in self._interval(part, z, within=within)
             )
-        elif scalar.is_share and self.target == "population":
-            low, high = intervals.count(value, noise, z)
-        elif (
-            scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
-        ):  # a correlation, by Fisher's transformation
-            half = student() * math.sqrt(noise + people.most) / (1 - scalar.value**2)
-            low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
-        else:
-            low, high = intervals.wald(value, noise + people.most, student())
-        return low, high, noise, people.variance
+            return low, high
+        if scalar.is_share and self.target == "population":
+            return intervals.count(value, self._noise(scalar), z)
+        variance, deviate = normal()
+        if scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1:
+            # a correlation, by Fisher's transformation
+            half, middle = deviate * math.sqrt(variance) / (1 - scalar.value**2), math.atanh(scalar.value)
+            return math.tanh(middle - half), math.tanh(middle + half)
+        return intervals.wald(value, variance, deviate)
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two ratios."""
         first, second, both = map(self._variance, (one, other, one + other if sign == "+" else one - other))
         scale = math.sqrt(first * second)
         correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
-        mine = intervals.Ranged(one.value, *self._interval(one, z)[:2])
-        theirs = intervals.Ranged(other.value, *self._interval(other, z)[:2])
+        mine = intervals.Ranged(one.value, *self._interval(one, z))
+        theirs = intervals.Ranged(other.value, *self._interval(other, z))
         if sign == "/":
             return intervals.quotient(mine, theirs, correlation)
         if sign == "+":  # the difference to its negative
@@ -353,7 +352,8 @@ class Reading:
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
-        low, high, noise, people = self._interval(scalar, z, within=True)
+        low, high = self._interval(scalar, z, within=True)
+        noise, people = self._noise(scalar), self._people(scalar).variance
         is_open = self.disturbance.is_open(scalar, valued=False)
         least, most = self._reach(scalar, z, (low, high), valued=False, within=True)
 
@@ -462,19 +462,22 @@ class Reading:
     def _quantile(self, z: float) -> Answer:
         """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked
         for."""
-        estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
+        estimand, lows, highs, widened = self.estimand, [], [], False
         for share in estimand.cumulative:
-            low, high, noise, people = self._interval(share, z)
-            low, high = self._reach(share, z, (low, high), valued=False)
+            low, high = self._interval(share, z)
+            widened |= self.disturbance.is_open(share, valued=False)
+            if not low < estimand.at <= high:  # else bins could only tell less
+                low, high = self._reach(share, z, (low, high), valued=False)
             lows.append(low)
             highs.append(high)
-            widened |= self.disturbance.is_open(share, valued=False)
-            noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
         last = len(lows) - 1
         first = next((code for code in range(last) if highs[code] >= estimand.at), last)
         final = max((code + 1 for code in range(last) if lows[code] < estimand.at), default=0)
         ends = estimand.ends
         low, high = ends[first][0], ends[max(first, final)][1]
+        shown = estimand.cumulative[first]
+        noise, people = self._noise(shown), self._people(shown).variance
+        noise_share = noise / (noise + people) if noise + people > 0 else 0.0
         table = None if self.beside is None else self.beside.scalar.value
         return Answer(
             "",
@@ -486,12 +489,10 @@ class Reading:
             low,
             high,
             (low, high),
-            noise_share=noises[first],
+            noise_share=noise_share,
             table=table,
             note=self._selection(
-                frozenset().union(
-                    *(self.disturbance.columns(share.gradient) for share in estimand.cumulative)
-                ),
-                noises[first],
+                frozenset().union(*(self.disturbance.columns(of.gradient) for of in estimand.cumulative)),
+                noise_share,
             ),
         )

@@ -40,6 +40,8 @@ Parts = list[tuple[Clique, Array]]
 MAX_STEPS, PRECISION = 500, 1e-13
 LOOSE = 2.0
 """Deviations of the noise."""
+MAX_KEPT, MAX_KEPT_CELLS = 1 << 10, 1 << 12
+"""Moments whose resolution is remembered, and their cells: 130 MB at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,7 @@ class ReadOff:
         self._chains = Chains(sizes, levels)
         self._counts = column_counts
         self._estimates: dict[Clique, Estimate] = {}
+        self._coarse: dict[int, tuple[Moment, Coarse]] = {}
 
     def resolutions(self, columns: Sequence[str]) -> list[Clique]:
         """At which columns or levels released marginals hold these columns together, in their order."""
@@ -158,13 +161,24 @@ class ReadOff:
 
     def coarse(self, moment: Moment) -> Coarse:
         """The moment at the resolution that leaves the least open, then at the finest. Raises `NotMeasured`."""
+        known = self._coarse.get(id(moment))
+        if known is not None:
+            return known[1]
         options = self.resolutions(moment.columns)
         if not options:
             raise NotMeasured(moment.columns)
-        return min(
+        found = min(
             (self._at(moment, names) for names in options),
             key=lambda c: (sum(c.coded), sum(c.valued), -c.values.size, c.names),
         )
+        if len(self._coarse) >= MAX_KEPT:
+            self._coarse.clear()
+        if moment.centre.size <= MAX_KEPT_CELLS:
+            self._coarse[id(moment)] = (
+                moment,
+                found,
+            )  # which keeps the moment, so that no other one gets its id
+        return found
 
     def _at(self, moment: Moment, names: Clique) -> Coarse:
         columns, estimate = moment.columns, self.estimate(names).values

@@ -62,6 +62,7 @@ class Disturbance:
         self._coarse: dict[int, Coarse] = {}
         self._weights: dict[int, Array] = {}
         self._enclosed: dict[tuple[int, bool], tuple[Scalar, Scalar]] = {}
+        self._of_people: dict[frozenset[tuple[int, float]], People] = {}
         self._variances = np.repeat(
             [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
         )
@@ -119,6 +120,12 @@ class Disturbance:
 
     def people(self, gradient: Gradient) -> People:
         """Of a function of what N people, drawn from many, have."""
+        of = frozenset(gradient.items())
+        if of not in self._of_people:
+            self._of_people[of] = self._people(gradient)
+        return self._of_people[of]
+
+    def _people(self, gradient: Gradient) -> People:
         used = {key: slope for key, slope in gradient.items() if slope}
         union, cells = self._union(gradient)
         if cells > MAX_JOINT_CELLS:
