@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from runner.api.conditions import allowed
 from runner.results.linked import check_of_people
 from runner.results.outdir import RUN
 from synth.inference import infer
-from synth.inference.needed import needed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +22,12 @@ if TYPE_CHECKING:
     from runner.results import replay
     from runner.results.finished_run import FinishedRun
     from synth.inference import Answer, Target, unmeasured
+<<<<<<< HEAD
     from synth.inference.parts import Codes_of
     from synth.synthesis import Measured
+=======
+    from synth.run import Measured
+>>>>>>> wt/26c
 else:
     replay = Later("runner.results.replay")
     unmeasured = Later("synth.inference.unmeasured")
@@ -72,8 +75,6 @@ def answers(
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
         return allowed(domain, {name: value})[name]
 
-    if "linked" in run.facts:
-        _check_of_people(run, questions, codes_of)
     found = infer(
         questions,
         domain,
@@ -84,6 +85,7 @@ def answers(
         level=level,
         target=target,
         joint=joint,
+        check=_of_people(run),
     )
     return _bounded(run, measurements, found)
 
@@ -138,15 +140,17 @@ def _bounded(run: FinishedRun, measurements: Sequence[Measured], found: Sequence
     return told
 
 
-def _check_of_people(run: FinishedRun, questions: Sequence[str], codes_of: Codes_of) -> None:
-    """Raise `UsageError` for a question of linked tables about a single child drawn; what cannot be read is
-    answered as ever."""
-    for text in questions:
-        try:
-            names = {name for clique in needed([text], run.domain, codes_of) for name in clique}
-        except UsageError:
-            continue
-        check_of_people(run.facts, run.domain, sorted(names), "`infer`")
+def _of_people(run: FinishedRun) -> Callable[[Sequence[str]], None]:
+    """Of a run of linked tables, refuses columns of a single child drawn (`check_of_people`): by what a question reads, not
+    by what it names, or one that cannot be set up beforehand would be answered."""
+    told: set[str] = set()
+
+    def check(columns: Sequence[str]) -> None:
+        if "linked" in run.facts and not told.issuperset(columns):
+            check_of_people(run.facts, run.domain, columns, "`infer`")
+            told.update(columns)
+
+    return check
 
 
 def registered(facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ explains. Reads released values only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -41,6 +42,10 @@ NOT_COMPUTED = "not computed"
 CURVATURE = 2.0
 """How many times the standard deviation of what a linearisation leaves out of a product its own must be
 (`docs/design/inference.md` 5)."""
+AGAIN = (
+    "These columns were selected again after they had been measured, and that is more likely where the noise was large: of "
+    "such numbers fewer intervals hold than of all."
+)
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows
 (`docs/design/inference.md` 12)."""
@@ -88,8 +93,10 @@ def infer(
     level: float = 0.95,
     target: Target = "population",
     joint: bool = False,
+    check: Callable[[Sequence[str]], None] = lambda columns: None,
 ) -> list[Answer]:
-    """Answer questions (`language.py`). joint: all intervals hold together at the level.
+    """Answer questions (`language.py`). joint: all intervals hold together at the level. check: is told the columns of
+    every number that is read, before it is, and may raise a `UsageError`.
 
     Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the
     columns. What the release cannot tell is an answer with a reason.
@@ -103,8 +110,8 @@ def infer(
     except UnfitRun as error:
         whole, reason = None, error.sentence
     counts = {name: model.marginal((name,)) for name in domain.names}
-    release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target)
-    release.chosen = _chosen(facts, domain, codes_of)
+    release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target, check)
+    release.chosen, release.again = _chosen(facts, domain, codes_of), _again(facts)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
             with suppress(NoFormulas):
@@ -129,19 +136,34 @@ def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> fro
     return frozenset(clique for clique in selected if not any(clique <= whole for whole in registered))
 
 
+def _again(facts: Mapping[str, Any]) -> frozenset[frozenset[str]]:
+    """The sets of columns that a run has selected more than once."""
+    picked = Counter(frozenset(clique) for clique in facts.get("selected", ()))
+    return frozenset(clique for clique, times in picked.items() if times > 1)
+
+
 class _Release:
     def __init__(
-        self, domain: Domain, model: Model, read_off: ReadOff, codes_of: Codes_of, target: Target
+        self,
+        domain: Domain,
+        model: Model,
+        read_off: ReadOff,
+        codes_of: Codes_of,
+        target: Target,
+        check: Callable[[Sequence[str]], None],
     ) -> None:
+        self._check = check
         self._domain, self._model, self._read_off = domain, model, read_off
         self._codes_of, self._target = codes_of, target
         self.chosen: frozenset[frozenset[str]] = frozenset()
+        self.again: frozenset[frozenset[str]] = frozenset()
 
     def by_model(self, question: Question, text: str) -> list[Estimand]:
         """What the released model says. Raises as `estimands`."""
         sizes = self._domain.sizes
 
         def table(columns: tuple[str, ...]) -> Array:
+            self._check(columns)
             return self._model.marginal(columns).reshape([sizes[name] for name in columns])
 
         def evaluate(moment: Moment) -> float:
@@ -154,10 +176,15 @@ class _Release:
         read_off, disturbances = self._read_off, []
 
         def evaluate(moment: Moment) -> float:
+            self._check(moment.columns)
             coarse = read_off.coarse(moment)
             return float((read_off.estimate(coarse.names).values * coarse.values).sum())
 
-        moments = Moments(self._domain.sizes, evaluate, read_off.table)
+        def table(columns: tuple[str, ...]) -> Array:
+            self._check(columns)
+            return read_off.table(columns)
+
+        moments = Moments(self._domain.sizes, evaluate, table)
         try:
             found = estimands(question, text, self._domain, self._codes_of, moments)
             rows = max(1.0, evaluate(Moment.product({}, self._domain.sizes)))
@@ -175,7 +202,7 @@ class _Release:
             list(told) if told is not None and len(told) == len(found) else [None] * len(found)
         )
         return [
-            Reading(self._target, disturbances[0], estimand, other, self.chosen)
+            Reading(self._target, disturbances[0], estimand, other, self.chosen, self.again)
             for estimand, other in zip(found, beside, strict=True)
         ]
 
@@ -202,13 +229,14 @@ class _Refusal:
 @dataclass(frozen=True)
 class Reading:
     """An estimand with what disturbs it. beside: the same by the model. chosen: sets of columns that the run
-    has selected."""
+    has selected; again: more than once."""
 
     target: Target
     disturbance: Disturbance
     estimand: Estimand
     beside: Estimand | None
     chosen: frozenset[frozenset[str]] = frozenset()
+    again: frozenset[frozenset[str]] = frozenset()
 
     def __call__(self, z: float) -> Answer:
         estimand = self.estimand
@@ -240,8 +268,7 @@ class Reading:
 
     def _variance(self, scalar: Scalar) -> float:
         """By the noise and, at most, by the people."""
-        weights = self.disturbance.weights(scalar.gradient)
-        return self.disturbance.noise(weights, weights) + self._people(scalar).most
+        return self._noise(scalar) + self._people(scalar).most
 
     def _is_curved(self, one: Scalar, other: Scalar) -> bool:
         """Whether a product varies by less than twice what the products of the deviations of both factors, which
@@ -257,21 +284,23 @@ class Reading:
         linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
         return linear < CURVATURE**2 * (1 + correlation**2)
 
-    def _interval(
-        self, scalar: Scalar, z: float, *, within: bool = False
-    ) -> tuple[float, float, float, float]:
-        """low, high, variance by the noise, by the people; without what bins leave open. within: of an
+    def _noise(self, scalar: Scalar) -> float:
+        weights = self.disturbance.weights(scalar.gradient)
+        return self.disturbance.noise(weights, weights)
+
+    def _interval(self, scalar: Scalar, z: float, *, within: bool = False) -> tuple[float, float]:
+        """low, high; without what bins leave open. within: of an
         estimate that noise has put beyond what is possible, that of the nearest possible one: what is left of
         its own may be a single point."""
         disturbance, value = self.disturbance, scalar.value
         if within:
             value = min(max(value, scalar.low), scalar.high)
-        weights = disturbance.weights(scalar.gradient)
-        noise = disturbance.noise(weights, weights)
-        people = self._people(scalar)
 
-        def student() -> float:
-            return intervals.student(z, noise + people.most, people.fourth)
+        def normal() -> tuple[float, float]:
+            """The variance, and the deviate for it."""
+            noise, people = self._noise(scalar), self._people(scalar)
+            variance = noise + people.most
+            return variance, intervals.student(z, variance, people.fourth)
 
         if scalar.ratio is not None:
             a, b = scalar.ratio
@@ -281,42 +310,40 @@ class Reading:
                 disturbance.noise(first, second),
                 disturbance.noise(second, second),
             )
-            sampling = people.most * b.value**2
             is_wilson = scalar.is_share and self.target == "population"
-            low, high = intervals.ratio(
+            deviate = z if is_wilson else normal()[1]
+            return intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
-                z if is_wilson else student(),
-                None if is_wilson else sampling,
+                deviate,
+                None if is_wilson else self._people(scalar).most * b.value**2,
                 "A group that is asked about",
             )
-        elif scalar.pair is not None:
-            low, high = self._pair(*scalar.pair, z)
-        elif scalar.line is not None:
+        if scalar.pair is not None:
+            return self._pair(*scalar.pair, z)
+        if scalar.line is not None:
             slope, part = scalar.line
             low, high = sorted(
-                scalar.value + slope * (end - part.value)
-                for end in self._interval(part, z, within=within)[:2]
+                scalar.value + slope * (end - part.value) for end in self._interval(part, z, within=within)
             )
-        elif scalar.is_share and self.target == "population":
-            low, high = intervals.count(value, noise, z)
-        elif (
-            scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
-        ):  # a correlation, by Fisher's transformation
-            half = student() * math.sqrt(noise + people.most) / (1 - scalar.value**2)
-            low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
-        else:
-            low, high = intervals.wald(value, noise + people.most, student())
-        return low, high, noise, people.variance
+            return low, high
+        if scalar.is_share and self.target == "population":
+            return intervals.count(value, self._noise(scalar), z)
+        variance, deviate = normal()
+        if scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1:
+            # a correlation, by Fisher's transformation
+            half, middle = deviate * math.sqrt(variance) / (1 - scalar.value**2), math.atanh(scalar.value)
+            return math.tanh(middle - half), math.tanh(middle + half)
+        return intervals.wald(value, variance, deviate)
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two ratios."""
         first, second, both = map(self._variance, (one, other, one + other if sign == "+" else one - other))
         scale = math.sqrt(first * second)
         correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
-        mine = intervals.Ranged(one.value, *self._interval(one, z)[:2])
-        theirs = intervals.Ranged(other.value, *self._interval(other, z)[:2])
+        mine = intervals.Ranged(one.value, *self._interval(one, z))
+        theirs = intervals.Ranged(other.value, *self._interval(other, z))
         if sign == "/":
             return intervals.quotient(mine, theirs, correlation)
         if sign == "+":  # the difference to its negative
@@ -325,8 +352,10 @@ class Reading:
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
-        low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), valued = self.disturbance.room(scalar, lambda: self._halves(scalar, z))
+        low, high = self._interval(scalar, z, within=True)
+        noise, people = self._noise(scalar), self._people(scalar).variance
+        is_open = self.disturbance.is_open(scalar, valued=False)
+        least, most = self._reach(scalar, z, (low, high), valued=False, within=True)
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -334,9 +363,15 @@ class Reading:
         table = (
             None if self.beside is None or math.isnan(self.beside.scalar.value) else self.beside.scalar.value
         )
+        bounds: tuple[float, float] | None = None
+        try:
+            bounds = self._reach(scalar, z, (least, most), valued=True, within=True)
+        except Uncertain:
+            if scalar.solution is None:
+                raise
         noise_share = noise / (noise + people) if noise + people > 0 else 0.0
-        note = self._note(table, scalar.value, math.sqrt(noise), max(less, more))
-        if (less or more) and not scalar.is_exact_over_bins:
+        note = self._note(table, scalar.value, math.sqrt(noise), max(low - least, most - high))
+        if is_open and not scalar.is_exact_over_bins:
             note = f"{FIRST_ORDER} {note}".rstrip()
         if self.target == "population" and not self.disturbance.is_bounded(scalar.gradient):
             note = f"{note} {UNBOUNDED}".lstrip()
@@ -345,13 +380,11 @@ class Reading:
             self.estimand.name,
             0.0,
             self.target,
-            "measured over bins" if less or more else "measured",
+            "measured over bins" if is_open else "measured",
             clipped(scalar.value),
-            clipped(low - less),
-            clipped(high + more),
-            None
-            if valued is None
-            else (clipped(low - max(less, valued[0])), clipped(high + max(more, valued[1]))),
+            clipped(least),
+            clipped(most),
+            None if bounds is None else (clipped(bounds[0]), clipped(bounds[1])),
             math.sqrt(noise + people),
             noise_share,
             table,
@@ -360,24 +393,35 @@ class Reading:
             ),
         )
 
+    def _reach(
+        self, scalar: Scalar, z: float, own: tuple[float, float], *, valued: bool, within: bool = False
+    ) -> tuple[float, float]:
+        """Its own interval with those of its ends within bins that join codes; valued: and within the codes' own."""
+        low, high = own
+        if not self.disturbance.is_open(scalar, valued=valued):
+            return own
+        least, most = self.disturbance.corners(scalar, valued=valued)
+        beyond = self.disturbance.beyond(scalar, lambda: self._halves(scalar, z), valued=valued)
+        low = min(low, self._interval(least, z, within=within)[0] - beyond)
+        return low, max(high, self._interval(most, z, within=within)[1] + beyond)
+
     def _halves(self, scalar: Scalar, z: float) -> list[float]:
         """Of the intervals of the parts of a coefficient's system."""
         parts = scalar.solution.parts if scalar.solution else ()
         return [z * math.sqrt(self._variance(one)) for one in parts]
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:
-        """What a selection by the rows does to an answer about the people."""
-        if (
-            self.target != "population"
-            or len(columns) < 2
-            or noise_share >= CHOSEN
-            or not any(columns <= clique for clique in self.chosen)
-        ):
-            return ""
-        return (
-            "These columns were selected because they looked related in the rows: of the people the relation may be weaker "
-            "than the interval says. That of these rows alone holds; so does a question that the study registers."
-        )
+        """What selections do to an answer: of the people one by the rows, and of all one by earlier noise."""
+        told = []
+        if len(columns) > 1 and any(columns <= clique for clique in self.again):
+            told.append(AGAIN)
+        is_followed = self.target == "population" and noise_share < CHOSEN and len(columns) > 1
+        if is_followed and any(columns <= clique for clique in self.chosen):
+            told.append(
+                "These columns were selected because they looked related in the rows: of the people the relation may be weaker "
+                "than the interval says. That of these rows alone holds; so does a question that the study registers."
+            )
+        return " ".join(told)
 
     @staticmethod
     def _note(table: float | None, value: float, error: float, room: float) -> str:
@@ -418,19 +462,22 @@ class Reading:
     def _quantile(self, z: float) -> Answer:
         """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked
         for."""
-        estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
+        estimand, lows, highs, widened = self.estimand, [], [], False
         for share in estimand.cumulative:
-            low, high, noise, people = self._interval(share, z)
-            (less, more), _ = self.disturbance.room(share)
-            lows.append(low - less)
-            highs.append(high + more)
-            widened |= less > 0 or more > 0
-            noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
+            low, high = self._interval(share, z)
+            widened |= self.disturbance.is_open(share, valued=False)
+            if not low < estimand.at <= high:  # else bins could only tell less
+                low, high = self._reach(share, z, (low, high), valued=False)
+            lows.append(low)
+            highs.append(high)
         last = len(lows) - 1
         first = next((code for code in range(last) if highs[code] >= estimand.at), last)
         final = max((code + 1 for code in range(last) if lows[code] < estimand.at), default=0)
         ends = estimand.ends
         low, high = ends[first][0], ends[max(first, final)][1]
+        shown = estimand.cumulative[first]
+        noise, people = self._noise(shown), self._people(shown).variance
+        noise_share = noise / (noise + people) if noise + people > 0 else 0.0
         table = None if self.beside is None else self.beside.scalar.value
         return Answer(
             "",
@@ -442,6 +489,10 @@ class Reading:
             low,
             high,
             (low, high),
-            noise_share=noises[first],
+            noise_share=noise_share,
             table=table,
+            note=self._selection(
+                frozenset().union(*(self.disturbance.columns(of.gradient) for of in estimand.cumulative)),
+                noise_share,
+            ),
         )

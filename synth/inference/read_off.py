@@ -35,14 +35,21 @@ from synth.synthesis import Measured
 
 Array = NDArray[np.float64]
 Clique = tuple[str, ...]
+Parts = list[tuple[Clique, Array]]
+"""A function of rows as a sum: columns or levels, and a table of what a row in each of their cells contributes."""
 MAX_STEPS, PRECISION = 500, 1e-13
+LOOSE = 2.0
+"""Deviations of the noise."""
+MAX_KEPT, MAX_KEPT_CELLS = 1 << 10, 1 << 12
+"""Moments whose resolution is remembered, and their cells: 130 MB at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
     """A moment at the resolution of a marginal. values: of its cells, what a row there contributes,
     within-bin shares as the columns' own counts have them. The other four: by how much all rows together
-    could contribute more or less, where a bin joins codes (coded) or codes join values (valued)."""
+    could contribute less or more, where a bin joins codes (coded) or codes join values (valued), by the estimates of
+    what `ReadOff.enclosing` says."""
 
     names: Clique
     values: Array
@@ -74,6 +81,12 @@ class Estimate:
             right = right + chains.lifted(precision * chains.summed(values, m.clique, target), target, names)
         self._total = total
         self.values = self.solved(right)
+
+    @property
+    def deviation(self) -> float:
+        """At most, of the noise of a cell."""
+        precision = self._total[self.names]
+        return float(1 / np.sqrt(np.min(precision)))
 
     def _applied(self, values: Array) -> Array:
         """M times a table."""
@@ -124,6 +137,7 @@ class ReadOff:
         self._chains = Chains(sizes, levels)
         self._counts = column_counts
         self._estimates: dict[Clique, Estimate] = {}
+        self._coarse: dict[int, tuple[Moment, Coarse]] = {}
 
     def resolutions(self, columns: Sequence[str]) -> list[Clique]:
         """At which columns or levels released marginals hold these columns together, in their order."""
@@ -147,30 +161,74 @@ class ReadOff:
 
     def coarse(self, moment: Moment) -> Coarse:
         """The moment at the resolution that leaves the least open, then at the finest. Raises `NotMeasured`."""
+        known = self._coarse.get(id(moment))
+        if known is not None:
+            return known[1]
         options = self.resolutions(moment.columns)
         if not options:
             raise NotMeasured(moment.columns)
-        return min(
+        found = min(
             (self._at(moment, names) for names in options),
             key=lambda c: (sum(c.coded), sum(c.valued), -c.values.size, c.names),
         )
+        if len(self._coarse) >= MAX_KEPT:
+            self._coarse.clear()
+        if moment.centre.size <= MAX_KEPT_CELLS:
+            self._coarse[id(moment)] = (
+                moment,
+                found,
+            )  # which keeps the moment, so that no other one gets its id
+        return found
 
     def _at(self, moment: Moment, names: Clique) -> Coarse:
-        columns, chains, mass = moment.columns, self._chains, self._mass(names)
+        columns, estimate = moment.columns, self.estimate(names).values
         if names == columns:
-            below = float((mass * (moment.centre - moment.least)).sum())
-            above = float((mass * (moment.most - moment.centre)).sum())
-            return Coarse(names, moment.centre, (0.0, 0.0), (below, above))
+            below = float((estimate * (moment.centre - moment.least)).sum())
+            above = float((estimate * (moment.most - moment.centre)).sum())
+            return Coarse(names, moment.centre, (0.0, 0.0), (max(0.0, below), max(0.0, above)))
         rows = self._rows(columns)
-        whole = chains.summed(rows, columns, names)
-        values = chains.summed(rows * moment.centre, columns, names) / whole
-        middle = float((mass * values).sum())
+        whole = self._chains.summed(rows, columns, names)
+        values = self._chains.summed(rows * moment.centre, columns, names) / whole
+        middle = float((estimate * values).sum())
 
         def room(least: Array, most: Array) -> tuple[float, float]:
-            low, high = -self._most(-least, names, columns, mass), self._most(most, names, columns, mass)
-            return max(0.0, middle - low), max(0.0, high - middle)
+            below, above = self._dominating(-least, names, columns), self._dominating(most, names, columns)
+            if np.array_equal(self._lifted(above, columns), -self._lifted(below, columns)):
+                return 0.0, 0.0
+            return max(0.0, middle + self._sum(below)), max(0.0, self._sum(above) - middle)
 
-        return Coarse(names, values, room(moment.centre, moment.centre), room(moment.least, moment.most))
+        coded = room(moment.centre, moment.centre)
+        is_exact = np.array_equal(moment.least, moment.centre) and np.array_equal(moment.most, moment.centre)
+        return Coarse(names, values, coded, coded if is_exact else room(moment.least, moment.most))
+
+    def enclosing(self, moment: Moment, names: Clique, *, valued: bool) -> tuple[list[Moment], list[Moment]]:
+        """Moments that are measured: of no row the sum of the first ones is above what the row contributes, whatever its
+        place in bins that join codes, nor the sum of the others below. valued: nor whatever its place in its code's own
+        bin. names: of its `Coarse`."""
+        columns = moment.columns
+        least, most = (moment.least, moment.most) if valued else (moment.centre, moment.centre)
+        if names == columns:
+            return [Moment.table(columns, least)], [Moment.table(columns, most)]
+        below, above = self._dominating(-least, names, columns), self._dominating(most, names, columns)
+        return (
+            [Moment.table(*self._fine(part, of, columns, -1.0)) for part, of in below],
+            [Moment.table(*self._fine(part, of, columns, 1.0)) for part, of in above],
+        )
+
+    def _fine(self, names: Clique, values: Array, columns: Clique, sign: float) -> tuple[Clique, Array]:
+        """A function of levels as one of codes, times a sign."""
+        of = tuple(self._chains.column[name] for name in names)
+        shape = [self._chains.sizes[name] for name in of]
+        return of, sign * np.broadcast_to(self._chains.lifted(values, names, of), shape)
+
+    def _lifted(self, parts: Parts, columns: Clique) -> Array:
+        total = np.zeros([self._chains.sizes[name] for name in columns])
+        for names, values in parts:
+            total = total + self._chains.lifted(values, names, columns)
+        return total
+
+    def _sum(self, parts: Parts) -> float:
+        return sum(float((self.estimate(names).values * values).sum()) for names, values in parts)
 
     def _rows(self, columns: Clique) -> Array:
         """A table in the proportions of each column's own counts."""
@@ -179,38 +237,41 @@ class ReadOff:
             rows = rows[..., None] * np.maximum(self._counts[name], 1e-9)
         return rows
 
-    def _most(self, table: Array, names: Clique, columns: Clique, mass: Array) -> float:
-        """The most that a sum over all rows can be, given how many are in each cell of `names`, and if these
-        join codes of one column only, how many rows have each of its codes: in each cell the largest first,
-        until a code's rows are used up."""
+    def _dominating(self, table: Array, names: Clique, columns: Clique) -> Parts:
+        """A function of the cells of `names`, and where these join codes of one column that was measured by itself, one of its
+        codes: their sum is nowhere below a function of the columns' codes.
+
+        Any such pair will do; this one has about the least sum over all rows (the dual of filling each cell with the
+        largest values first, until a code's rows are used up), each count taken as so many deviations of its noise more
+        as an interval adds: of two that could bound, the one with more noise bounds less.
+        """
         chains = self._chains
         joined = [
             axis for axis, (name, column) in enumerate(zip(names, columns, strict=True)) if name != column
         ]
-        if len(joined) != 1:
+        column = columns[joined[0]]
+        if len(joined) > 1 or (column,) not in self.resolutions((column,)):
             cells = chains.cells_of(names, columns)
-            return float((mass * -_least(-table, cells, mass.shape)).sum())
+            return [(names, -_least(-table, cells, tuple(chains.sizes[name] for name in names)))]
         [axis] = joined
-        counts = np.maximum(self._counts[columns[axis]], 0.0)
-        bins = chains.bins(columns[axis], names[axis])
-        table, mass = (np.moveaxis(of, axis, 0).reshape(of.shape[axis], -1) for of in (table, mass))
-        total = 0.0
-        for number, rows in enumerate(mass):
+        own, bins = names[axis], chains.bins(column, names[axis])
+        alone, together = self.estimate((column,)), self.estimate(names)
+        caps = np.maximum(alone.values, 0.0) + LOOSE * alone.deviation
+        rows = np.maximum(together.values, 0.0) + LOOSE * together.deviation
+        table, rows = (np.moveaxis(of, axis, 0).reshape(of.shape[axis], -1) for of in (table, rows))
+        of_codes = np.zeros(len(caps))
+        for number, some in enumerate(rows):
             codes = np.flatnonzero(bins == number)
             order = np.argsort(-table[codes], axis=0, kind="stable")
-            values = np.take_along_axis(table[codes], order, axis=0)
-            room = counts[codes][order]
-            room = room * np.maximum(1.0, rows / np.maximum(room.sum(0), 1e-9))
-            before = np.cumsum(room, axis=0) - room
-            total += float((np.clip(rows - before, 0.0, room) * values).sum())
-        return total
-
-    def _mass(self, names: Clique) -> Array:
-        """About how many rows each cell has; noise below 0 is cut off, and what that adds is taken from all."""
-        estimate = self.estimate(names).values
-        positive = np.maximum(estimate, 0.0)
-        whole = float(positive.sum())
-        return positive * (max(0.0, float(estimate.sum())) / whole if whole > 0 else 0.0)
+            full = np.cumsum(caps[codes][order], axis=0) >= some
+            last = np.where(full.any(0), full.argmax(0), len(codes) - 1)
+            level = np.take_along_axis(table[codes], np.take_along_axis(order, last[None], 0), 0)
+            of_codes[codes] = np.maximum(table[codes] - level, 0.0).max(1)
+        rest = table - of_codes[:, None]
+        of_cells = np.stack([rest[bins == number].max(0) for number in range(len(rows))])
+        others = [chains.sizes[name] for name in names if name != own]
+        found: Parts = [(names, np.moveaxis(of_cells.reshape(len(rows), *others), 0, axis))]
+        return [*found, ((column,), of_codes)] if of_codes.any() else found
 
     def table(self, columns: Clique) -> Array:
         """The estimated counts of columns by their codes; within a bin, in the proportions of each column's

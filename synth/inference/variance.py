@@ -5,14 +5,14 @@ With q a smooth function of moments T_k and dq_k its gradient, all to first orde
     noise       sum_i sigma_i^2 |sum_k dq_k J_ik|^2, J_ik the weights of T_k's estimate (`read_off.py`)
     people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the estimate of the measurements where
                 one holds all columns of f and its noise leaves that clear, else the model
-    bins        sum_k of dq_k times what T_k could gain or lose within bins; of ratios exactly, of coefficients a bound
+    bins        between the values of two functions that are measured (`corners`); of coefficients a bound beside
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +53,16 @@ class People:
 
 
 class Disturbance:
-    """Of functions of some moments, by their gradients. moments: may grow while a question is being read."""
+    """Of functions of some moments, by their gradients. moments: may grow while a question is being read, and by those
+    that enclose what bins leave open."""
 
-    def __init__(self, read_off: ReadOff, model: Model, moments: Sequence[Moment], rows: float) -> None:
+    def __init__(self, read_off: ReadOff, model: Model, moments: list[Moment], rows: float) -> None:
         """rows: about how many there are."""
         self._read_off, self._model, self._moments, self._rows = read_off, model, moments, rows
         self._coarse: dict[int, Coarse] = {}
         self._weights: dict[int, Array] = {}
+        self._enclosed: dict[tuple[int, bool], tuple[Scalar, Scalar]] = {}
+        self._of_people: dict[frozenset[tuple[int, float]], People] = {}
         self._variances = np.repeat(
             [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
         )
@@ -117,6 +120,12 @@ class Disturbance:
 
     def people(self, gradient: Gradient) -> People:
         """Of a function of what N people, drawn from many, have."""
+        of = frozenset(gradient.items())
+        if of not in self._of_people:
+            self._of_people[of] = self._people(gradient)
+        return self._of_people[of]
+
+    def _people(self, gradient: Gradient) -> People:
         used = {key: slope for key, slope in gradient.items() if slope}
         union, cells = self._union(gradient)
         if cells > MAX_JOINT_CELLS:
@@ -188,85 +197,122 @@ class Disturbance:
             self._drawn = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
         return self._drawn
 
-    def room(
-        self, scalar: Scalar, halves: Callable[[], Sequence[float]] = tuple
-    ) -> tuple[tuple[float, float], tuple[float, float] | None]:
-        """By how much less and more a function could be within bins that join codes, and within these and the
-        codes' own bins. halves: of the intervals of the parts of a coefficient's system. The second is None
-        of coefficients that the codes' own bins leave open.
+    def is_open(self, scalar: Scalar, *, valued: bool) -> bool:
+        """Whether bins that join codes, or the codes' own, leave it open."""
+        for key, slope in scalar.gradient.items():
+            coarse = self.coarse(key)
+            if slope and any(coarse.valued if valued else coarse.coded):
+                return True
+        return False
 
-        Raises `Uncertain` if it divides by a ratio that could be 0, or if bins that join codes leave a
-        coefficient open."""
-        coded = self._room(scalar, lambda coarse: coarse.coded, halves)
-        try:
-            return coded, self._room(scalar, lambda coarse: coarse.valued, halves)
-        except Uncertain:
-            if scalar.solution is None:
-                raise
-            return coded, None
+    def corners(self, scalar: Scalar, *, valued: bool) -> tuple[Scalar, Scalar]:
+        """Two numbers that are measured, between which this one is, wherever in bins that join codes the rows are; valued:
+        and wherever in the codes' own bins. A ratio is between what a numerator and a divisor at their ends make it, a
+        sum, difference or quotient of two between what these make it; everything else to first order.
 
-    def _room(
-        self,
-        scalar: Scalar,
-        of: Callable[[Coarse], tuple[float, float]],
-        halves: Callable[[], Sequence[float]] = tuple,
-    ) -> tuple[float, float]:
-        """A ratio could be what any numerator and any divisor within their own room make it, be these far
-        from the estimates; a sum, difference or quotient of two what these make it, a coefficient what
-        `_solution_room` says. Everything else follows from the gradient, to first order."""
+        Raises `Uncertain` if it divides by a ratio that could be 0.
+        """
+        if not self.is_open(scalar, valued=valued):
+            return scalar, scalar
         if scalar.line is not None:
             slope, part = scalar.line
-            less, more = self._room(part, of)
-            return (slope * less, slope * more) if slope > 0 else (-slope * more, -slope * less)
+            ends = [
+                one.on_line(slope, scalar.value + slope * (one.value - part.value))
+                for one in self.corners(part, valued=valued)
+            ]
+            return (ends[0], ends[1]) if slope > 0 else (ends[1], ends[0])
         if scalar.pair is not None:
-            sign, one, other = scalar.pair
-            (less, more), (their_less, their_more) = self._room(one, of), self._room(other, of)
-            if sign == "/":
-                return self._quotient_room(scalar, (one.value, less, more), other, (their_less, their_more))
-            return (
-                (less + their_less, more + their_more)
-                if sign == "+"
-                else (less + their_more, more + their_less)
-            )
+            sign, left, right = scalar.pair
+            mine, theirs = self.corners(left, valued=valued), self.corners(right, valued=valued)
+            if sign != "+":
+                theirs = theirs[::-1]
+            return self._paired(sign, mine[0], theirs[0]), self._paired(sign, mine[1], theirs[1])
         if scalar.ratio is not None:
-            a, b = scalar.ratio
-            return self._quotient_room(scalar, (a.value, *self._room(a, of)), b, self._room(b, of))
-        if scalar.solution is not None:
-            return self._solution_room(scalar, of, halves)
-        return self._first_order(scalar.gradient, of)
+            return self._quotients(scalar, *(self._ends(part, valued) for part in scalar.ratio))
+        return self._ends(scalar, valued)
 
-    def _first_order(
-        self, gradient: Gradient, of: Callable[[Coarse], tuple[float, float]]
-    ) -> tuple[float, float]:
-        less = more = 0.0
-        for key, slope in gradient.items():
-            below, above = of(self.coarse(key))
-            less += max(slope * below, -slope * above)
-            more += max(slope * above, -slope * below)
-        return less, more
+    def _ends(self, scalar: Scalar, valued: bool) -> tuple[Scalar, Scalar]:
+        """Least and most of it, to first order."""
+        found = []
+        for side in (0, 1):
+            value, gradient = scalar.value, dict[int, float]()
+            for key, slope in scalar.gradient.items():
+                end = self._enclosing(key, valued)[side if slope > 0 else 1 - side]
+                value += slope * (end.value - self._value(key))
+                for own, weight in end.gradient.items():
+                    gradient[own] = gradient.get(own, 0.0) + slope * weight
+            found.append(replace(scalar, value=value, gradient=gradient))
+        return found[0], found[1]
 
-    def _solution_room(
-        self,
-        scalar: Scalar,
-        of: Callable[[Coarse], tuple[float, float]],
-        halves: Callable[[], Sequence[float]],
-    ) -> tuple[float, float]:
-        """Of a coefficient (`docs/design/inference.md` 6): with the matrix M = L L', D what its entries could
-        be off and g what L' times the coefficients is off to first order, they are off by x with L' x = g -
-        L^-1 D L'^-1 L' x."""
-        less, more = self._first_order(scalar.gradient, of)
+    def _enclosing(self, key: int, valued: bool) -> tuple[Scalar, Scalar]:
+        """Of a moment, the sums of functions that are nowhere above and nowhere below its own, which are measured."""
+        if (key, valued) not in self._enclosed:
+            coarse = self.coarse(key)
+            if any(coarse.valued if valued else coarse.coded):
+                ends = self._read_off.enclosing(self._moments[key], coarse.names, valued=valued)
+                self._enclosed[key, valued] = self._summed(ends[0]), self._summed(ends[1])
+            else:
+                self._enclosed[key, valued] = (Scalar(self._value(key), {key: 1.0}),) * 2
+        return self._enclosed[key, valued]
+
+    def _summed(self, parts: Sequence[Moment]) -> Scalar:
+        total = Scalar(0.0)
+        for moment in parts:
+            key = len(self._moments)
+            self._moments.append(moment)
+            total = total + Scalar(self._value(key), {key: 1.0})
+        return total
+
+    def _value(self, key: int) -> float:
+        """The estimate of a moment."""
+        coarse = self.coarse(key)
+        return float((self._read_off.estimate(coarse.names).values * coarse.values).sum())
+
+    def _is_clear(self, divisor: Scalar) -> bool:
+        weights = self.weights(divisor.gradient)
+        return divisor.value > SURE * math.sqrt(self.noise(weights, weights))
+
+    def _quotients(
+        self, scalar: Scalar, above: tuple[Scalar, Scalar], below: tuple[Scalar, Scalar]
+    ) -> tuple[Scalar, Scalar]:
+        """A ratio at its ends; of a group that may be empty within its bins, those of its range."""
+        if not self._is_clear(below[0]):
+            return Scalar(scalar.low), Scalar(scalar.high)
+        found = []
+        for side, top in enumerate(above):
+            divisor = below[1 - side if top.value >= 0 else side]
+            ratio = top / divisor
+            found.append(replace(scalar, value=ratio.value, gradient=ratio.gradient, ratio=(top, divisor)))
+        return found[0], found[1]
+
+    def _paired(self, sign: str, one: Scalar, other: Scalar) -> Scalar:
+        if sign == "/" and not self._is_clear(other):
+            raise Uncertain(
+                "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
+            )
+        found = {"+": one.__add__, "-": one.__sub__, "/": one.__truediv__}[sign](other)
+        return replace(found, pair=(sign, one, other))
+
+    def beyond(self, scalar: Scalar, halves: Callable[[], Sequence[float]], *, valued: bool) -> float:
+        """By how much more than to first order the bins may move a coefficient (`docs/design/inference.md` 6): with the
+        matrix M = L L', D what its entries could be off and g what L' times the coefficients is off to first order, they
+        are off by x with L' x = g - L^-1 D L'^-1 L' x. halves: of the intervals of L' times the coefficients.
+
+        Raises `Uncertain` where they leave it open.
+        """
         solution = scalar.solution
-        assert solution is not None
+        if solution is None:
+            return 0.0
         if not solution.matrix:
-            if less or more:
+            if self.is_open(scalar, valued=valued):
                 raise Uncertain(
                     "A logistic regression depends by more than can be told on what lies within bins, and columns of this one "
                     "were counted together over bins only; register the question, or fit a linear one."
                 )
-            return less, more
-        off = np.array([[max(self._first_order(one.gradient, of)) for one in row] for row in solution.matrix])
+            return 0.0
+        off = np.array([[self._off(one, valued) for one in row] for row in solution.matrix])
         if not off.any():
-            return less, more
+            return 0.0
         root = np.abs(solution.root)
         growth = root.T @ off @ root
         if np.abs(np.linalg.eigvalsh(growth)).max() >= 1:
@@ -274,28 +320,12 @@ class Disturbance:
                 "Within the bins that regressors were counted together over they may be collinear: leave out one, or register "
                 "the question."
             )
-        sizes = np.array([max(self._first_order(one.gradient, of)) for one in solution.parts])
-        sizes += np.array(halves() or 0.0)
-        extra = float((root @ growth @ np.linalg.solve(np.eye(len(sizes)) - growth, sizes))[solution.place])
-        return less + extra, more + extra
+        sizes = np.array([self._off(one, valued) for one in solution.parts]) + np.array(halves())
+        return float((root @ growth @ np.linalg.solve(np.eye(len(sizes)) - growth, sizes))[solution.place])
 
-    def _quotient_room(
-        self, scalar: Scalar, above: tuple[float, float, float], divisor: Scalar, room: tuple[float, float]
-    ) -> tuple[float, float]:
-        """Of a quotient within its range. above: the numerator's value, less and more. room: the divisor's
-        less and more."""
-        if not any((*above[1:], *room)):
-            return 0.0, 0.0
-        least, most = divisor.value - room[0], divisor.value + room[1]
-        weights = self.weights(divisor.gradient) if any(room) else np.zeros(self._released)
-        if least > SURE * math.sqrt(self.noise(weights, weights)):
-            sides = above[0] - above[1], above[0] + above[2]
-            corners = [side / end for side in sides for end in (least, most)]
-        elif scalar.ratio is not None:  # a group that may be empty within its bins
-            corners = [scalar.low, scalar.high]
-        else:
-            raise Uncertain(
-                "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
-            )
-        low, high = max(min(corners), scalar.low), min(max(corners), scalar.high)
-        return max(0.0, scalar.value - low), max(0.0, high - scalar.value)
+    def _off(self, scalar: Scalar, valued: bool) -> float:
+        """By how much at most it may be off, to first order."""
+        if not self.is_open(scalar, valued=valued):
+            return 0.0
+        least, most = self._ends(scalar, valued)
+        return max(0.0, scalar.value - least.value, most.value - scalar.value)

@@ -106,6 +106,11 @@ def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp
             "--replicates are of one table",
         ),
         (("infer", out, "share(visits_diag == 'u')"), "`infer` is about people"),
+        # of a million people, before there is a release, the numbers of this one would be too large
+        (
+            ("infer", out, f"{' * '.join(['count()'] * 11)} * 1e-30 + share(visits_diag == 'u')"),
+            "`infer` is about people",
+        ),
         (("query", out, "visits_diag"), "A marginal is about people"),
     ):
         end = ask(*arguments)

@@ -131,7 +131,9 @@ def test_tables_too_large_are_refused() -> None:
         ask(["cramers_v(a, b)"], wide, model(wide, ROWS, domain), domain=domain)
 
 
-@pytest.mark.parametrize("question", ["corr(a, b)", "cramers_v(a, b)", "mean(a | b == 0)"])
+@pytest.mark.parametrize(
+    "question", ["corr(a, b)", "cramers_v(a, b)", "mean(a | b == 0)", "median(a | b == 0)"]
+)
 def test_a_relation_that_was_selected_at_little_noise_says_so(question: str) -> None:
     exact = measured(people(ROWS), [AB], [Fraction(1)])
     fitted = model(exact, ROWS)
@@ -147,6 +149,20 @@ def test_a_relation_that_was_selected_at_little_noise_says_so(question: str) -> 
     assert not note(registered) and not note(asked, target="rows") and not note(FACTS)
     [answer] = ask(["mean(a)"], exact, fitted, facts=asked)
     assert not answer.note
+
+
+@pytest.mark.parametrize(
+    "question", ["corr(a, b)", "cramers_v(a, b)", "mean(a | b == 0)", "median(a | b == 0)"]
+)
+def test_a_relation_that_was_selected_again_says_so_of_these_rows_too(question: str) -> None:
+    noisy = measured(people(ROWS), [AB, AB], [Fraction(4)] * 2)
+    fitted = model(noisy, ROWS)
+    for picked, said in ((2, True), (1, False)):
+        facts = {"selected": [["b", "a"]] + [["a", "b"]] * (picked - 1), "privacy": {"events": []}}
+        [answer] = ask([question], noisy, fitted, facts=facts, target="rows")
+        assert answer.estimate is not None and ("were selected again" in answer.note) == said
+        [answer] = ask(["mean(a)"], noisy, fitted, facts=facts, target="rows")
+        assert not answer.note
 
 
 def test_at_much_noise_a_selection_does_no_harm() -> None:
