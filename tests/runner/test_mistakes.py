@@ -189,6 +189,38 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
             "write --from before each: --from north.csv --from south.csv.",
         ),
         ("sample out -n 5 --where sex=f age=40", 2, "arguments: age=40; write --where before each"),
+        ("infer out 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age)' --level high", 2, "--level: must be a number such as 0.5, got 'high'"),
+        ("infer out 'mean(age)' --level nan", 2, "from 0.5 to below 1, got nan"),
+        ("infer out --level 0.9 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age)' --level 0.9 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age'", 2, "needs ')'"),
+        ("infer out 'mean(sex)'", 2, "ask for a share"),
+        ("plan study.toml --delay-ms fast", 2, "--delay-ms: must be a number such as 0.5, got 'fast'"),
+        ("plan study.toml --delay-ms nan", 2, "--delay-ms must be from 0 to 1,000,000, got nan"),
+        ("plan study.toml --compare -p north", 2, "leave --party out"),
+        ("ledger show --delta nan", 2, "--delta must lie between 0 and 1, got nan"),
+        (
+            "bench paper flaim --data . --seeds two",
+            2,
+            "--seeds: must be a whole number such as 10, got 'two'",
+        ),
+        ("evaluate out --real north.csv --label aeg", 2, 'no such column (did you mean "age"?)'),
+        ("evaluate out --real .", 30, "must end in .csv"),
+        ("evaluate out --real study.toml", 30, "must end in .csv"),
+        ("evaluate study.toml --real north.csv", 2, "holds no finished run"),
+        ("certs make study.toml --out north.csv", 2, "name another directory"),
+        ("tally study.toml -p north --data nroth.csv -o t.tally", 30, 'did you mean "north.csv"'),
+        # what would write over a run
+        ("sample out -n 5 -o out/synthetic.csv", 2, "is a file of a finished run, which nothing replaces"),
+        ("graph out -o out/run.json", 2, "is a file of a finished run, which nothing replaces"),
+        ("graph out -o .", 2, "is a directory; name a file in it"),
+        (
+            "graph out -o nowhere/g.graphml",
+            2,
+            "cannot be written (no such file or directory); name another file",
+        ),
+        ("sample out -n 5 -o nowhere/rows.csv", 2, "name another file"),
         ("infer out 'mean(age)' --level 95", 2, "The level must be from 0.5 to below 1, got 95."),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
@@ -225,6 +257,40 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ("epsilon = 1.0", 'epsilon = "1.0"', 10, "epsilon"),
         ("epsilon = 1.0", "epsilon = 0", 10, "epsilon"),
         ("delta = 1e-9", "delta = 2", 10, "delta"),
+        ("epsilon = 1.0", "epsilon = 1e400", 10, "epsilon must be a number greater than 0"),
+        ("epsilon = 1.0", "epsilon = nan", 10, "got nan"),
+        ("bins = 8", "bins = 100000000000000000000", 10, "bins must be an integer from 1 to"),
+        ("bins = 8", "bins = 2.5", 10, "bins must be an integer"),
+        ("high = 90", "high = inf", 10, "high must be a finite number"),
+        ("high = 90", 'high = "90"', 10, "high must be a finite number"),
+        ("low = 17", "low = 2020-02-30", 10, "Invalid date"),
+        ('values = ["f", "m"]', "values = []", 10, "at least one value"),
+        ('values = ["f", "m"]', 'values = "fm"', 10, "values must be a list"),
+        ("rounds = 4", 'rounds = "four"', 10, "rounds must be a whole number"),
+        ("rounds = 4", "rounds = 100000000000", 10, "at most 65536"),
+        ("degree = 2", "degree = 9", 10, "at most 3"),
+        ("degree = 2", 'degree = 2\nlabel = "aeg"', 10, 'did you mean "age"'),
+        ("degree = 2", 'cliques = [["age", "sexx"]]', 10, 'did you mean "sex"'),
+        (
+            "degree = 2",
+            'degree = 2\nalgorithm = "aim"',
+            10,
+            'unknown key "algorithm"; it belongs under [study]',
+        ),
+        (
+            'algorithm = "aim"',
+            'algorithm = "aim"\nepsilon = 2.0',
+            10,
+            '"epsilon"; it belongs under [privacy]',
+        ),
+        ("[privacy]", "[privacy]\nsilence_s = 9", 10, '"silence_s"; it belongs under [session]'),
+        ("127.0.0.1:7101", "127.0.0.1:99999", 10, "a port from 1 to 65535"),
+        ("127.0.0.1:7101", "http://127.0.0.1:7101", 10, 'must be "host:port"'),
+        ('name = "north"', 'name = "no/rth"', 10, "files are named after it"),
+        ('data = "north.csv"', "data = 5", 10, "must name a .csv"),
+        ("silence_s = 200", 'silence_s = "long"', 10, "silence_s must be a number"),
+        ("[aim]", "[amm]", 10, 'did you mean "aim"'),
+        ('adjacency = "add-remove"', 'adjacency = "add_remove"', 10, 'did you mean "add-remove"'),
         ("low = 17", "low = 170", 10, "low"),
         ('values = ["f", "m"]', 'values = ["f", "f"]', 10, "values"),
         ("rounds = 4", "roundz = 4", 10, 'did you mean "rounds"'),
@@ -268,6 +334,37 @@ def test_a_mistake_in_a_study_is_one_sentence(
     (here / "wrong.toml").write_text(text.replace(before, after, 1))
     assert main(["check", "wrong.toml"]) == code
     one_sentence(capsys, words.format(line=text[: text.index(before)].count("\n") + 1))
+
+
+def test_a_key_above_all_tables_is_told_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "bare.toml").write_text((here / "study.toml").read_text().replace("[study]\n", ""))
+    assert main(["check", "bare.toml"]) == 10
+    one_sentence(capsys, 'bare.toml: unknown key "name"; it belongs under [study]; known here: ')
+
+
+def test_nothing_is_written_over_what_was_released(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+    for line in (
+        "sample out -n 5 -o out/synthetic.csv",
+        "sample out -n 5 -o ./out/../out/synthetic.csv",
+        "graph out -o out/model.npz",
+        "graph out -o out/report.html",
+    ):
+        assert main(shlex.split(line)) == 2, line
+        one_sentence(capsys, "which nothing replaces")
+    assert before == {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+
+
+def test_questions_may_stand_behind_an_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for line in (
+        "infer out --json 'mean(age)' 'median(age)'",
+        "infer out 'mean(age)' --json 'median(age)'",
+        "infer out 'mean(age)' 'median(age)' --json",
+    ):
+        assert main(shlex.split(line)) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] == told[2] and "median(age)" in told[0]
 
 
 HEAD, ROW = "age,sex,work", "40,f,a"
