@@ -28,6 +28,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "study.toml").write_text(STUDY.replace(*IDEAL))
     (directory / "north.toml").write_text('data = "north.csv"\n')
     (directory / "empty").mkdir()
+    (directory / "stub.db").write_text("")
     (directory / "notes.txt").write_text("no ledger\n")
     (directory / "twice.csv").write_text("age,sex,age\n40,f,41\n")
     (directory / "alike.csv").write_text("age,sex,AGE,work\n40,f,41,a\n")
@@ -222,12 +223,22 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ),
         ("sample out -n 5 -o nowhere/rows.csv", 2, "name another file"),
         ("infer out 'mean(age)' --level 95", 2, "The level must be from 0.5 to below 1, got 95."),
+        ("init new --from .", 2, "that is a directory; name a table in it"),
+        ("init new --from a=empty", 2, "that is a directory; name a table in it"),
+        ("init study.toml", 2, "name another directory"),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
         # the ledger
         ("ledger show --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger notes.txt", 30, "restore it from a backup"),
+        (
+            "ledger check --ledger stub.db",
+            30,
+            "stub.db is empty or cut, and no ledger; restore it from a backup",
+        ),
+        ("ledger show --ledger stub.db", 30, "stub.db is empty or cut, and no ledger"),
+        ("ledger show --ledger empty", 50, "check that it is a Cosynth ledger"),
         ("ledger show --delta 2", 2, "--delta must lie between 0 and 1"),
         ("ledger show --json --csv", 2, "not allowed with"),
         ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
