@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -378,6 +379,69 @@ def test_questions_may_stand_behind_an_option(here: Path, capsys: pytest.Capture
     assert told[0] == told[1] == told[2] and "median(age)" in told[0]
 
 
+@pytest.fixture(scope="module")
+def certified(world: Path) -> Path:
+    """The study between parties with certificates, which lie in `certs`."""
+    text = (world / "study.toml").read_text().replace('backend = "ideal"', 'backend = "replicated"')
+    (world / "tls.toml").write_text(text.replace('tls = "insecure-loopback"\n', ""))
+    assert main(["certs", "make", str(world / "tls.toml"), "--out", str(world / "certs")]) == 0
+    return world
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "ca", "words"),
+    [
+        ("south.crt", "south.key", "ca.crt", "south.crt belongs to 'south', not to party north"),
+        ("north.crt", "south.key", "ca.crt", "south.key does not belong to the certificate"),
+        ("north.key", "north.crt", "ca.crt", "north.key, holds no PEM certificate"),
+        ("north.crt", "north.key", "../north.csv", "north.csv, holds no PEM certificate"),
+        (".", "north.key", "ca.crt", "cannot be read: Is a directory; correct its path in the private file"),
+        ("nroth.crt", "north.key", "ca.crt", "nroth.crt does not exist"),
+    ],
+)
+def test_certificates_of_another_are_refused_before_anything_is_sent(
+    here: Path, certified: Path, capsys: pytest.CaptureFixture[str], cert: str, key: str, ca: str, words: str
+) -> None:
+    (here / "wrong.toml").write_text(
+        f'data = "north.csv"\ncert = "certs/{cert}"\nkey = "certs/{key}"\nca = "certs/{ca}"\n'
+    )
+    for line in (
+        "check tls.toml -p north --private wrong.toml",
+        "run tls.toml -p north --private wrong.toml -o apart",
+    ):
+        assert main(shlex.split(line)) == 21
+        one_sentence(capsys, words)
+    left = {path.name for path in (here / "apart").iterdir()}
+    assert left <= {outdir.MARK, outdir.LOG, outdir.EVENTS, outdir.PRIVATE_LOG}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "line", "words"),
+    [
+        ("run.json", b"{", "sample damaged -n 3", "is not the file of a finished run"),
+        ("run.json", b"{", "verify damaged", "is not the file of a finished run"),
+        ("run.json", b"[]", "report damaged", "damaged or belongs to another version"),
+        ("model.npz", b"", "sample damaged -n 3", "is damaged or of another version"),
+        ("model.npz", b"PK", "infer damaged 'mean(age)'", "is damaged or of another version"),
+        ("measurements.json", b"", "infer damaged 'mean(age)'", "damaged"),
+        ("measurements.json", None, "infer damaged 'mean(age)'", "measurements.json is missing"),
+        ("measurements.json", None, "report damaged", "measurements.json is missing"),
+        ("synthetic.csv", None, "evaluate damaged --real north.csv", "synthetic.csv"),
+        ("synthetic.csv", b"", "evaluate damaged --real north.csv", "synthetic.csv"),
+    ],
+)
+def test_a_run_that_lost_a_file_says_which(
+    here: Path, capsys: pytest.CaptureFixture[str], file: str, content: bytes | None, line: str, words: str
+) -> None:
+    shutil.rmtree(here / "damaged", ignore_errors=True)
+    shutil.copytree(here / "out", here / "damaged")
+    (here / "damaged" / file).unlink()
+    if content is not None:
+        (here / "damaged" / file).write_bytes(content)
+    assert main(shlex.split(line)) in (2, 30)
+    one_sentence(capsys, words)
+
+
 HEAD, ROW = "age,sex,work", "40,f,a"
 
 
@@ -392,6 +456,18 @@ HEAD, ROW = "age,sex,work", "40,f,a"
         ),
         ("", "is empty; a table has at least a header line"),
         ("\n\n", "is empty"),
+        (f"{HEAD}\n", "has no rows; if that is right, set allow_empty = true"),
+        (f"{HEAD}\n{ROW},x\n", "line 2 does not have as many fields as the header line"),
+        (f"{HEAD}\n40,f\n", "line 2 does not have as many fields as the header line"),
+        (f"{HEAD}\n1e400,f,a\n", 'column "age", line 2: the value is not a finite number'),
+        (f"{HEAD}\nNaN,f,a\n", 'column "age", line 2: the value is not a finite number'),
+        (f"{HEAD}\n,f,a\n", "line 2: the value is missing"),
+        (f"{HEAD}\n40, f,a\n", "spaces and capitals included"),
+        (f'{HEAD}\n"40,f,a\n', "line 2 has a quotation mark that is not closed"),
+        (f"{HEAD},age\n{ROW},41\n", 'more than one column "age"; rename'),
+        ("age,sex\n40,f\n", 'no column "work"'),
+        ("1,2,3\n40,f,a\n", "line 1 must be a header line"),
+        (bytes(range(256)) * 9, "line 1 must be a header line"),
         (b"PK\x03\x04\x14\x00\x06\x00\xff\xfe", "is a workbook, not CSV; name it .xlsx"),
         (b"PAR1\x15\x04\x15\xff", "is Parquet, not CSV; name it .parquet"),
         (
