@@ -147,7 +147,7 @@ dist: .venv-dist/made.stamp sbom
 # In an environment of its own: nothing of it is needed to run Cosynth. Strict: a warning is an error.
 site: .venv-docs/made.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
-	@echo "open build/site/index.html; with its search: $(PYTHON) -m http.server --directory build/site"
+	@echo "open build/site/index.html"
 
 .venv-docs/made.stamp: requirements-docs.lock
 	$(PYTHON) -m venv .venv-docs

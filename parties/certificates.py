@@ -46,6 +46,8 @@ THROW_AWAY_DAYS = 30
 KEPT_DAYS = 365
 """Validity of certificates that people make and keep (`certs make`, `certs sign`)."""
 
+_CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE", b"PRIVATE KEY-----"
+
 
 @dataclass(frozen=True)
 class Credential:
@@ -173,9 +175,12 @@ def names_of(certificate: x509.Certificate) -> list[str]:
 
 
 def check_private(key: Path) -> None:
-    """Raise `PeerIdentity` if other users of this machine can read the key: they could be this party."""
+    """Raise `PeerIdentity` if other users of this machine can read the key: they could be this party. A certificate
+    in its place, which is public, is refused for what it is by who loads it."""
     try:
         mode = key.stat().st_mode
+        if _CERTIFICATE in (text := key.read_bytes()) and _KEY not in text:
+            return
     except OSError:  # said elsewhere, with what is to be done about it
         return
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):

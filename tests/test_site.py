@@ -4,12 +4,14 @@ shows works."""
 from __future__ import annotations
 
 import csv
+import json
 import random
 import re
 import runpy
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +60,18 @@ def test_every_page_has_one_place() -> None:
 )
 def test_links_lead_to_where_pages_are_on_the_site(page: str, link: str, expected: str) -> None:
     assert HOOKS["rewritten"](f"See {link}.", page) == f"See {expected}."
+
+
+def test_the_search_has_its_index_and_a_worker_where_pages_are_opened_as_files(tmp_path: Path) -> None:
+    """The theme hides the search's box where no worker starts, and loads the index as a script there."""
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text('{"docs": ["\u03b5"]}', encoding="utf-8")
+    HOOKS["on_post_build"](SimpleNamespace(site_dir=str(tmp_path)))
+    script = (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert json.loads(script.removeprefix("var __index = ")) == {"docs": ["\u03b5"]}
+    configured = (ROOT / "website" / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"polyfills: [{HOOKS['WORKER']}]" in configured
+    assert 'location.protocol === "file:"' in (ROOT / "website" / "worker.js").read_text(encoding="utf-8")
 
 
 def test_an_option_is_not_broken_at_its_hyphens() -> None:

@@ -25,6 +25,8 @@ PROJECT = {
     "packaging/README.md": "project/packaging.md",
 }
 """Pages outside docs/, and what they are called on the site."""
+WORKER = "javascripts/worker.js"
+"""What website/worker.js is called on the site."""
 FIRST = {
     "Start": [
         "howto/tour.md",
@@ -109,12 +111,19 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that lie outside docs/."""
+    """Add the pages that lie outside docs/, and the script with which search works without a server."""
     from mkdocs.structure.files import File
 
-    for source, page in PROJECT.items():
+    for source, page in {**PROJECT, "website/worker.js": WORKER}.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     return files
+
+
+def on_post_build(config: Any) -> None:
+    """The search's index as a script, which the theme loads where a page is a file: none may be read there."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    script = f"var __index = {index.read_text(encoding='utf-8')}"
+    index.with_suffix(".js").write_text(script, encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -76,7 +76,9 @@ def load(path: Path) -> tuple[dict[str, Any], Run]:
         if not isinstance(params, dict):
             raise KeyError(PARAMS)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {reason(error)}.") from None
+        raise UsageError(
+            f"{path} cannot be read ({reason(error)}); name the file that `save` wrote."
+        ) from None
     except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError):
         raise _damaged(path) from None
     try:

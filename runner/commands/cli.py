@@ -58,6 +58,8 @@ exit codes:
   41 peer lost   50 budget refused   60 no room, memory or descriptors   130 interrupted
 """
 _CHOICE = re.compile(r"(argument .*: invalid choice: )'(.*)' \(choose from (.*)\)$", re.DOTALL)
+_TYPE = re.compile(r"invalid (int|float) value: (.*)$", re.DOTALL)
+_WANTED = {"int": "must be a whole number such as 10", "float": "must be a number such as 0.5"}
 _UNKNOWN = "unrecognized arguments: "
 _GIVEN = "options given"
 """Where parsed arguments keep which options have a value already: no name that an option can have."""
@@ -77,7 +79,7 @@ class _Once(argparse._StoreAction):
     ) -> None:
         """As an action of argparse's."""
         given = vars(namespace).setdefault(_GIVEN, {})
-        if option_string and given.setdefault(self.dest, values) != values:
+        if option_string and repr(given.setdefault(self.dest, values)) != repr(values):  # nan is not nan
             raise argparse.ArgumentError(self, "is given twice, with two values; leave one out")
         setattr(namespace, self.dest, values)
 
@@ -99,6 +101,8 @@ class Parser(argparse.ArgumentParser):
         if choice := _CHOICE.match(message):
             said, listed = choice[2], re.findall(r"[\w.-]+", choice[3])
             return message if not (close := nearest(said.lower(), listed)) else f"{choice[1]}'{said}'{close}"
+        if kind := _TYPE.search(message):
+            return f"{message[: kind.start()]}{_WANTED[kind[1]]}, got {kind[2]}"
         if message.startswith(_UNKNOWN):
             said = message.removeprefix(_UNKNOWN).split()[0]
             name = said.lstrip(_DASHES).partition("=")[0] if said[0] in _DASHES else ""
@@ -121,6 +125,15 @@ class Parser(argparse.ArgumentParser):
         if isinstance(self._option_string_actions.get(option), argparse._AppendAction):
             return f"; write {option} before each"
         return ""
+
+    def late(self, arguments: argparse.Namespace, words: list[str]) -> list[str]:
+        """Add words behind an option to the command's arguments, if it has any number of these: argparse ends them
+        at the first option. Gives back what is still unknown."""
+        for action in self._actions:
+            if action.nargs == argparse.ZERO_OR_MORE and not action.option_strings and not action.type:
+                setattr(arguments, action.dest, [*getattr(arguments, action.dest), *words])
+                return []
+        return words
 
     def _options(self) -> list[str]:
         """Names of all options of this parser."""
@@ -213,6 +226,8 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
             follows = "; options stand after the COMMAND" if HELP.keys() & set(given) else ""
             whole.error(f"{_UNKNOWN}{given[0]}{follows}")
         arguments, unknown = whole.parse_known_args(given)
+        if unknown and not any(word[0] in _DASHES for word in unknown):
+            unknown = whole.of_command(given).late(arguments, unknown)
         if unknown:
             of = whole.of_command(given)
             hint = "" if unknown[0][0] in _DASHES else of.of_one_dash(given) or of.one_each(given, unknown[0])

@@ -74,6 +74,14 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 results."""
 
 
+def spare(target: Path, option: str = "--out") -> None:
+    """Raise `UsageError` for a file of a finished run: no command writes over what was released."""
+    if target.name in FILES and (target.parent / RUN).is_file():
+        raise UsageError(
+            f"{option} {target} is a file of a finished run, which nothing replaces; name another file."
+        )
+
+
 ATTEMPTS, AGAIN_S = 10, 0.03
 """How often a run tries to lock its directory, and after how many seconds again."""
 

@@ -52,6 +52,18 @@ SECTIONS = (
     "party",
 )
 """The tables of every study; algorithms and backends declare their own."""
+HOMES = {
+    key: f"[{name}]"
+    for name, keys in (
+        ("session", Session),
+        ("domain", DomainKeys),
+        ("workload", WorkloadKeys),
+        ("privacy", Privacy),
+        ("study", StudyKeys),
+    )
+    for key in keys.options()
+}
+"""Where a key belongs that stands elsewhere, as above the first table."""
 
 
 def load(path: Path | str) -> Study:
@@ -87,7 +99,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     found: list[str] = []
     if private := private_instead(str(path), tree):
         return None, [private]
-    root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
+    root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found, HOMES)
     stated = has_workload(tree) and "table" not in tree  # linked tables have a workload of their own
     needed = ("study", "privacy", *(("workload",) if stated else ()), "domain", "party")
     for name in needed:
@@ -95,7 +107,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
             root.problem(f"has no {_header(name)} table; {_where_one_is(name, path)}")
 
     def section(name: str, known: type[Options]) -> Table:
-        return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
+        return Table(tree.get(name, {}), str(path), f"[{name}]", known, found, HOMES)
 
     head = section("study", StudyKeys)
     name = partition = "?"

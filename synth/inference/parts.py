@@ -3,6 +3,7 @@ for."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,9 @@ def need(domain: Domain, names: Iterable[str]) -> None:
     """Raise `Unanswerable` for a column that the run does not have."""
     for name in names:
         if name not in domain:
-            raise Unanswerable(f"The run has no column {name}; its columns: {', '.join(domain.names)}.")
+            close = difflib.get_close_matches(name, domain.names, 1)
+            hint = f' (did you mean "{close[0]}"?)' if close else ""
+            raise Unanswerable(f"The run has no column {name}{hint}; its columns: {', '.join(domain.names)}.")
 
 
 def present(column: Column) -> Part:

@@ -18,13 +18,14 @@ from parties.budget.ledger import Ledger
 from runner.commands.cli import main
 from runner.report.files import Run, load
 from runner.results.finished_run import agreed_study
-from runner.review.evaluation import private_score
+from runner.review.evaluation import prediction, private_score
 from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
 from runner.review.evaluation.words import strongest, verdict
 from runner.study import load as read_study
 from runner.study import private_file
 from runner.study.declared.tables import Unit
 from synth.budget.accounting import Accountant, rho_of
+from synth.domain import Domain
 from synth.judgement.metrics import marginal, total_variation
 from synth.judgement.metrics.copies import share_in
 from tests.runner import split
@@ -237,3 +238,42 @@ def test_what_is_refused(
         more = [word.replace(name, str(place)) for word in more]
     assert main(["evaluate", str(run / "out"), "--real", str(run / "clinic.csv"), *more]) == code
     assert sentence in capsys.readouterr().err
+
+
+def test_a_label_of_many_values_is_asked_for_by_few_questions() -> None:
+    """Of an age three cuts near its quartiles, whoever's is missing left out; of a name the commonest values;
+    so the number of models does not grow with the label's values."""
+    rng = np.random.default_rng(4)
+    domain = Domain.from_spec(
+        {
+            "columns": {
+                "age": {"kind": "integer", "low": 0, "high": 99, "missing": True},
+                "place": {"kind": "categorical", "values": [f"p{k}" for k in range(40)]},
+                "few": {"kind": "categorical", "values": ["a", "b", "c"]},
+            }
+        }
+    )
+    age = np.append(rng.integers(0, 80, 3000), np.full(200, 100))
+    place = np.minimum(rng.geometric(0.2, len(age)) - 1, 39)
+    real = np.column_stack([age, place, np.where(age >= 40, 2, age % 2)])
+    cuts = prediction.questions(domain, "age", real)
+    assert [cut.high for cut in cuts] == [100] * 3 and {cut.missing for cut in cuts} == {100}
+    shares = [float(np.mean(age[age < 100] >= cut.low)) for cut in cuts]
+    assert np.allclose(shares, [0.75, 0.5, 0.25], atol=0.03)
+    assert [question.words for question in prediction.questions(domain, "few", real)] == ["a", "b", "c"]
+    named = prediction.questions(domain, "place", real)
+    assert [question.words for question in named] == [f"p{k}" for k in range(8)]
+    found = prediction.predicted(domain, "age", cuts, [(real, real, real)])
+    assert found.value == found.real > 0.85 and list(found.asked) == [cut.words for cut in cuts]
+    assert cuts[1].words == f"{cuts[1].low} and above"
+    assert (
+        prediction.predicted(domain, "few", prediction.questions(domain, "few", real), [(real,) * 3]).asked
+        == []
+    )
+    alone = np.column_stack([np.zeros(9, int), np.zeros(9, int), np.zeros(9, int)])
+    for label, said in (("age", "one value of it only"), ("plase", '(did you mean "place"?)')):
+        with pytest.raises(UsageError) as raised:
+            prediction.questions(domain, label, alone)
+        assert said in str(raised.value)
+    with pytest.raises(UsageError, match="name more real rows"):
+        prediction.predicted(domain, "age", cuts, [(real, real, alone)])

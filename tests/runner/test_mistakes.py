@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "study.toml").write_text(STUDY.replace(*IDEAL))
     (directory / "north.toml").write_text('data = "north.csv"\n')
     (directory / "empty").mkdir()
+    (directory / "stub.db").write_text("")
     (directory / "notes.txt").write_text("no ledger\n")
     (directory / "twice.csv").write_text("age,sex,age\n40,f,41\n")
     (directory / "alike.csv").write_text("age,sex,AGE,work\n40,f,41,a\n")
@@ -189,13 +191,55 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
             "write --from before each: --from north.csv --from south.csv.",
         ),
         ("sample out -n 5 --where sex=f age=40", 2, "arguments: age=40; write --where before each"),
+        ("infer out 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age)' --level high", 2, "--level: must be a number such as 0.5, got 'high'"),
+        ("infer out 'mean(age)' --level nan", 2, "from 0.5 to below 1, got nan"),
+        ("infer out --level 0.9 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age)' --level 0.9 'mean(aeg)'", 2, 'has no column aeg (did you mean "age"?)'),
+        ("infer out 'mean(age'", 2, "needs ')'"),
+        ("infer out 'mean(sex)'", 2, "ask for a share"),
+        ("plan study.toml --delay-ms fast", 2, "--delay-ms: must be a number such as 0.5, got 'fast'"),
+        ("plan study.toml --delay-ms nan", 2, "--delay-ms must be from 0 to 1,000,000, got nan"),
+        ("plan study.toml --compare -p north", 2, "leave --party out"),
+        ("ledger show --delta nan", 2, "--delta must lie between 0 and 1, got nan"),
+        (
+            "bench paper flaim --data . --seeds two",
+            2,
+            "--seeds: must be a whole number such as 10, got 'two'",
+        ),
+        ("evaluate out --real north.csv --label aeg", 2, 'no such column (did you mean "age"?)'),
+        ("evaluate out --real .", 30, "must end in .csv"),
+        ("evaluate out --real study.toml", 30, "must end in .csv"),
+        ("evaluate study.toml --real north.csv", 2, "holds no finished run"),
+        ("certs make study.toml --out north.csv", 2, "name another directory"),
+        ("tally study.toml -p north --data nroth.csv -o t.tally", 30, 'did you mean "north.csv"'),
+        # what would write over a run
+        ("sample out -n 5 -o out/synthetic.csv", 2, "is a file of a finished run, which nothing replaces"),
+        ("graph out -o out/run.json", 2, "is a file of a finished run, which nothing replaces"),
+        ("graph out -o .", 2, "is a directory; name a file in it"),
+        (
+            "graph out -o nowhere/g.graphml",
+            2,
+            "cannot be written (no such file or directory); name another file",
+        ),
+        ("sample out -n 5 -o nowhere/rows.csv", 2, "name another file"),
         ("infer out 'mean(age)' --level 95", 2, "The level must be from 0.5 to below 1, got 95."),
+        ("init new --from .", 2, "that is a directory; name a table in it"),
+        ("init new --from a=empty", 2, "that is a directory; name a table in it"),
+        ("init study.toml", 2, "name another directory"),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
         # the ledger
         ("ledger show --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger notes.txt", 30, "restore it from a backup"),
+        (
+            "ledger check --ledger stub.db",
+            30,
+            "stub.db is empty or cut, and no ledger; restore it from a backup",
+        ),
+        ("ledger show --ledger stub.db", 30, "stub.db is empty or cut, and no ledger"),
+        ("ledger show --ledger empty", 50, "check that it is a Cosynth ledger"),
         ("ledger show --delta 2", 2, "--delta must lie between 0 and 1"),
         ("ledger show --json --csv", 2, "not allowed with"),
         ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
@@ -225,6 +269,40 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ("epsilon = 1.0", 'epsilon = "1.0"', 10, "epsilon"),
         ("epsilon = 1.0", "epsilon = 0", 10, "epsilon"),
         ("delta = 1e-9", "delta = 2", 10, "delta"),
+        ("epsilon = 1.0", "epsilon = 1e400", 10, "epsilon must be a number greater than 0"),
+        ("epsilon = 1.0", "epsilon = nan", 10, "got nan"),
+        ("bins = 8", "bins = 100000000000000000000", 10, "bins must be an integer from 1 to"),
+        ("bins = 8", "bins = 2.5", 10, "bins must be an integer"),
+        ("high = 90", "high = inf", 10, "high must be a finite number"),
+        ("high = 90", 'high = "90"', 10, "high must be a finite number"),
+        ("low = 17", "low = 2020-02-30", 10, "Invalid date"),
+        ('values = ["f", "m"]', "values = []", 10, "at least one value"),
+        ('values = ["f", "m"]', 'values = "fm"', 10, "values must be a list"),
+        ("rounds = 4", 'rounds = "four"', 10, "rounds must be a whole number"),
+        ("rounds = 4", "rounds = 100000000000", 10, "at most 65536"),
+        ("degree = 2", "degree = 9", 10, "at most 3"),
+        ("degree = 2", 'degree = 2\nlabel = "aeg"', 10, 'did you mean "age"'),
+        ("degree = 2", 'cliques = [["age", "sexx"]]', 10, 'did you mean "sex"'),
+        (
+            "degree = 2",
+            'degree = 2\nalgorithm = "aim"',
+            10,
+            'unknown key "algorithm"; it belongs under [study]',
+        ),
+        (
+            'algorithm = "aim"',
+            'algorithm = "aim"\nepsilon = 2.0',
+            10,
+            '"epsilon"; it belongs under [privacy]',
+        ),
+        ("[privacy]", "[privacy]\nsilence_s = 9", 10, '"silence_s"; it belongs under [session]'),
+        ("127.0.0.1:7101", "127.0.0.1:99999", 10, "a port from 1 to 65535"),
+        ("127.0.0.1:7101", "http://127.0.0.1:7101", 10, 'must be "host:port"'),
+        ('name = "north"', 'name = "no/rth"', 10, "files are named after it"),
+        ('data = "north.csv"', "data = 5", 10, "must name a .csv"),
+        ("silence_s = 200", 'silence_s = "long"', 10, "silence_s must be a number"),
+        ("[aim]", "[amm]", 10, 'did you mean "aim"'),
+        ('adjacency = "add-remove"', 'adjacency = "add_remove"', 10, 'did you mean "add-remove"'),
         ("low = 17", "low = 170", 10, "low"),
         ('values = ["f", "m"]', 'values = ["f", "f"]', 10, "values"),
         ("rounds = 4", "roundz = 4", 10, 'did you mean "rounds"'),
@@ -270,6 +348,100 @@ def test_a_mistake_in_a_study_is_one_sentence(
     one_sentence(capsys, words.format(line=text[: text.index(before)].count("\n") + 1))
 
 
+def test_a_key_above_all_tables_is_told_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "bare.toml").write_text((here / "study.toml").read_text().replace("[study]\n", ""))
+    assert main(["check", "bare.toml"]) == 10
+    one_sentence(capsys, 'bare.toml: unknown key "name"; it belongs under [study]; known here: ')
+
+
+def test_nothing_is_written_over_what_was_released(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+    for line in (
+        "sample out -n 5 -o out/synthetic.csv",
+        "sample out -n 5 -o ./out/../out/synthetic.csv",
+        "graph out -o out/model.npz",
+        "graph out -o out/report.html",
+    ):
+        assert main(shlex.split(line)) == 2, line
+        one_sentence(capsys, "which nothing replaces")
+    assert before == {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+
+
+def test_questions_may_stand_behind_an_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for line in (
+        "infer out --json 'mean(age)' 'median(age)'",
+        "infer out 'mean(age)' --json 'median(age)'",
+        "infer out 'mean(age)' 'median(age)' --json",
+    ):
+        assert main(shlex.split(line)) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] == told[2] and "median(age)" in told[0]
+
+
+@pytest.fixture(scope="module")
+def certified(world: Path) -> Path:
+    """The study between parties with certificates, which lie in `certs`."""
+    text = (world / "study.toml").read_text().replace('backend = "ideal"', 'backend = "replicated"')
+    (world / "tls.toml").write_text(text.replace('tls = "insecure-loopback"\n', ""))
+    assert main(["certs", "make", str(world / "tls.toml"), "--out", str(world / "certs")]) == 0
+    return world
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "ca", "words"),
+    [
+        ("south.crt", "south.key", "ca.crt", "south.crt belongs to 'south', not to party north"),
+        ("north.crt", "south.key", "ca.crt", "south.key does not belong to the certificate"),
+        ("north.key", "north.crt", "ca.crt", "north.key, holds no PEM certificate"),
+        ("north.crt", "north.key", "../north.csv", "north.csv, holds no PEM certificate"),
+        (".", "north.key", "ca.crt", "cannot be read: Is a directory; correct its path in the private file"),
+        ("nroth.crt", "north.key", "ca.crt", "nroth.crt does not exist"),
+    ],
+)
+def test_certificates_of_another_are_refused_before_anything_is_sent(
+    here: Path, certified: Path, capsys: pytest.CaptureFixture[str], cert: str, key: str, ca: str, words: str
+) -> None:
+    (here / "wrong.toml").write_text(
+        f'data = "north.csv"\ncert = "certs/{cert}"\nkey = "certs/{key}"\nca = "certs/{ca}"\n'
+    )
+    for line in (
+        "check tls.toml -p north --private wrong.toml",
+        "run tls.toml -p north --private wrong.toml -o apart",
+    ):
+        assert main(shlex.split(line)) == 21
+        one_sentence(capsys, words)
+    left = {path.name for path in (here / "apart").iterdir()}
+    assert left <= {outdir.MARK, outdir.LOG, outdir.EVENTS, outdir.PRIVATE_LOG}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "line", "words"),
+    [
+        ("run.json", b"{", "sample damaged -n 3", "is not the file of a finished run"),
+        ("run.json", b"{", "verify damaged", "is not the file of a finished run"),
+        ("run.json", b"[]", "report damaged", "damaged or belongs to another version"),
+        ("model.npz", b"", "sample damaged -n 3", "is damaged or of another version"),
+        ("model.npz", b"PK", "infer damaged 'mean(age)'", "is damaged or of another version"),
+        ("measurements.json", b"", "infer damaged 'mean(age)'", "damaged"),
+        ("measurements.json", None, "infer damaged 'mean(age)'", "measurements.json is missing"),
+        ("measurements.json", None, "report damaged", "measurements.json is missing"),
+        ("synthetic.csv", None, "evaluate damaged --real north.csv", "synthetic.csv"),
+        ("synthetic.csv", b"", "evaluate damaged --real north.csv", "synthetic.csv"),
+    ],
+)
+def test_a_run_that_lost_a_file_says_which(
+    here: Path, capsys: pytest.CaptureFixture[str], file: str, content: bytes | None, line: str, words: str
+) -> None:
+    shutil.rmtree(here / "damaged", ignore_errors=True)
+    shutil.copytree(here / "out", here / "damaged")
+    (here / "damaged" / file).unlink()
+    if content is not None:
+        (here / "damaged" / file).write_bytes(content)
+    assert main(shlex.split(line)) in (2, 30)
+    one_sentence(capsys, words)
+
+
 HEAD, ROW = "age,sex,work", "40,f,a"
 
 
@@ -284,6 +456,18 @@ HEAD, ROW = "age,sex,work", "40,f,a"
         ),
         ("", "is empty; a table has at least a header line"),
         ("\n\n", "is empty"),
+        (f"{HEAD}\n", "has no rows; if that is right, set allow_empty = true"),
+        (f"{HEAD}\n{ROW},x\n", "line 2 does not have as many fields as the header line"),
+        (f"{HEAD}\n40,f\n", "line 2 does not have as many fields as the header line"),
+        (f"{HEAD}\n1e400,f,a\n", 'column "age", line 2: the value is not a finite number'),
+        (f"{HEAD}\nNaN,f,a\n", 'column "age", line 2: the value is not a finite number'),
+        (f"{HEAD}\n,f,a\n", "line 2: the value is missing"),
+        (f"{HEAD}\n40, f,a\n", "spaces and capitals included"),
+        (f'{HEAD}\n"40,f,a\n', "line 2 has a quotation mark that is not closed"),
+        (f"{HEAD},age\n{ROW},41\n", 'more than one column "age"; rename'),
+        ("age,sex\n40,f\n", 'no column "work"'),
+        ("1,2,3\n40,f,a\n", "line 1 must be a header line"),
+        (bytes(range(256)) * 9, "line 1 must be a header line"),
         (b"PK\x03\x04\x14\x00\x06\x00\xff\xfe", "is a workbook, not CSV; name it .xlsx"),
         (b"PAR1\x15\x04\x15\xff", "is Parquet, not CSV; name it .parquet"),
         (

@@ -286,7 +286,9 @@ def _read(path: Path, what: str, me: str) -> bytes:
     except FileNotFoundError:
         raise PeerIdentity(f"The {what} of party {me} is missing: {path} does not exist.") from None
     except OSError as error:
-        raise PeerIdentity(f"The {what} of party {me}, {path}, cannot be read: {error.strerror}.") from None
+        raise PeerIdentity(
+            f"The {what} of party {me}, {path}, cannot be read: {error.strerror}; correct its path in the private file."
+        ) from None
 
 
 def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:

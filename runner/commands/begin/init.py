@@ -48,6 +48,10 @@ def _tables(
         name, mark, file = text.partition("=")
         path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
         name = name if mark and file and not Path(text).exists() else called(path.stem)
+        if path.is_dir():
+            raise UsageError(
+                f"{option} {text}: that is a directory; name a table in it, and write {option} for each."
+            )
         if not path.name:
             raise UsageError(f"{option} must be FILE or NAME=FILE, got {text}.")
         if name in tables:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from runner.failures import reason
 from runner.report.files import load
 from runner.results.finished_run import agreed_study, open_run
 from runner.results.linked import linked_of
@@ -54,7 +55,9 @@ def run(arguments: argparse.Namespace) -> None:
         try:
             write_page(arguments.html, finished, real, found)
         except OSError as error:
-            raise UsageError(f"--html {arguments.html} cannot be written ({error.strerror}).") from None
+            raise UsageError(
+                f"--html {arguments.html} cannot be written ({reason(error)}); name another file."
+            ) from None
 
 
 def _file(given: Sequence[str], option: str) -> Path:

@@ -33,6 +33,8 @@ from synth.budget.rounding import rounded_up
 if TYPE_CHECKING:
     from parties.budget.spending import Entry, Refusal
 
+MIN_BYTES = 100
+"""Of a ledger: the header of its SQLite file."""
 NO_FILE = "no cap is known here: name the private file that sets one with --private"
 UNCAPPED = (
     "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)"
@@ -46,6 +48,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     ledger = Ledger(arguments.ledger or settings.file)
     if not ledger.path.exists():
         raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
+    _refuse_stub(ledger.path)
     try:
         with sqlite3.connect(f"{ledger.path.resolve().as_uri()}?mode=ro", uri=True) as file:
             whole = file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -74,6 +77,15 @@ def run_check(arguments: argparse.Namespace) -> None:
         print(f"ok       {name}: epsilon {rounded_up(used):g} of {dataset['cap_epsilon']:g} is taken")
 
 
+def _refuse_stub(path: Path) -> None:
+    """Raise `DataRefused` for a file that is too short for a ledger, which SQLite would take for a new one: what
+    was spent would be forgotten."""
+    if path.is_file() and path.stat().st_size < MIN_BYTES:
+        raise DataRefused(
+            f"{path} is empty or cut, and no ledger; restore it from a backup, or remove it if no run was ever charged there."
+        )
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Run `ledger show`."""
     settings = private_file.load(arguments.private).ledger
@@ -92,6 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
             else f"{ledger.path}: no run yet, nothing spent."
         )
         return
+    _refuse_stub(ledger.path)
     datasets = _datasets(ledger, settings, dataset, arguments.delta)
     if arguments.dataset is not None and not datasets:
         names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}

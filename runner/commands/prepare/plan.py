@@ -72,6 +72,10 @@ def run(arguments: argparse.Namespace) -> None:
     for option, value, least in (("--delay-ms", delay, 0.0), ("--rate-mbit", rate, 0.01)):
         if value is not None and not least <= value <= 1e6:
             raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
+    if arguments.compare and arguments.party is not None:
+        raise UsageError(
+            "--compare tells all parties the same; leave --party out, and name a table to count by --private NAME=FILE."
+        )
     if arguments.party is None:
         private = private_files_of_all(arguments.private)
     else:

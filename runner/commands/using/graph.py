@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
+from runner.results import outdir
 from runner.results.finished_run import open_run
 from runner.results.model_graph import attribute_graph, junction_tree, write
-from runner.results.outdir import GRAPH, TREE
 
 if TYPE_CHECKING:
     pass
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     finished = open_run(arguments.dir)
-    target: Path = arguments.out or arguments.dir / (TREE if arguments.tree else GRAPH)
+    target: Path = arguments.out or arguments.dir / (outdir.TREE if arguments.tree else outdir.GRAPH)
+    outdir.spare(target)
+    if target.is_dir():
+        raise UsageError(f"--out {target} is a directory; name a file in it.")
     try:
         write(target, (junction_tree if arguments.tree else attribute_graph)(finished))
     except OSError as error:

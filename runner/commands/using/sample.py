@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     suffix = ".csv" if target is None else target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out {target} must end in .csv or .parquet, which says what is written.")
+    if target is not None:
+        outdir.spare(target)
     finished = open_run(arguments.dir)
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     if arguments.csv_safe and suffix != ".csv":
@@ -93,6 +95,10 @@ def _linked(arguments: argparse.Namespace) -> None:
     if target is None or target.suffix or (target.exists() and not target.is_dir()):
         raise UsageError(
             f"{arguments.dir} holds linked tables, of which `sample` writes a folder; name one as --out FOLDER."
+        )
+    if (target / outdir.RUN).is_file():
+        raise UsageError(
+            f"--out {target} holds a finished run, whose tables nothing replaces; name another folder."
         )
     if arguments.replicates is not None:
         raise UsageError("--replicates are of one table, and this run holds linked tables; leave it out.")

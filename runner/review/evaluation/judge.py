@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +23,15 @@ from mpc_protocols.errors import UsageError
 from parties.data.location import locate
 from parties.data.records import read
 from parties.data.source import open_source
+from runner.review.evaluation.figure import Figure, mean_of
+from runner.review.evaluation.prediction import Prediction, predicted, questions
 from runner.review.evaluation.words import lines
 from runner.study import DataLocation, VerticalStudy
 from runner.study.private_file import read_by_rules
-from synth.domain import Codes, Domain
+from synth.domain import Domain
 from synth.judgement.against_rows import PairBeside, beside
 from synth.judgement.metrics import random_cliques, workload_error
 from synth.judgement.metrics.copies import share_in
-from synth.judgement.metrics.prediction import auc
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -51,15 +52,6 @@ ROWS_DRAWN, MAX_DRAWS = 40_000, 8
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One comparison. apart: of independent columns. real: of real rows with real rows."""
-
-    value: float
-    apart: float | None
-    real: float
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """What was found. rows: of the synthetic and the real table.
 
@@ -76,7 +68,7 @@ class Evaluation:
     relations: Sequence[PairBeside]
     compared: tuple[int, int]
     label: str | None
-    prediction: Figure | None
+    prediction: Prediction | None
     copies: Figure
     counts: Mapping[str, Sequence[int]]
 
@@ -126,6 +118,7 @@ def judge(
     domain, synthetic = run.domain, run.codes.astype(np.int64)
     if min(len(synthetic), len(real)) < 2 or (held_out is not None and not len(held_out)):
         raise UsageError("An evaluation needs at least two synthetic and two real rows.")
+    asked = None if label is None else questions(domain, label, real)
     rng = np.random.default_rng(SEED)
     apart = np.column_stack([rng.permutation(column) for column in synthetic.T])
     pairs = _sets(domain, 2, rng)
@@ -150,8 +143,8 @@ def judge(
         (len(draws[0].tables[0]), len(fresh)),
         label,
         None
-        if label is None
-        else mean_of([prediction_of(domain, label, synthetic, draw.known, draw.fresh) for draw in draws]),
+        if label is None or asked is None
+        else predicted(domain, label, asked, [(synthetic, draw.known, draw.fresh) for draw in draws]),
         Figure(share_in(synthetic, known), share_in(apart, known), share_in(fresh, known)),
         {
             name: np.bincount(real[:, place], minlength=domain[name].size).tolist()
@@ -208,49 +201,8 @@ def figure_of(domain: Domain, clique: Clique, draws: Sequence[Draw], *, alone: b
     return Figure(means[0], None if alone else means[2], means[1])
 
 
-def mean_of(figures: Sequence[Figure]) -> Figure:
-    """Of several comparisons."""
-    apart = [figure.apart for figure in figures if figure.apart is not None]
-    return Figure(
-        float(np.mean([figure.value for figure in figures])),
-        float(np.mean(apart)) if apart else None,
-        float(np.mean([figure.real for figure in figures])),
-    )
-
-
 def _sets(domain: Domain, degree: int, rng: np.random.Generator) -> list[Clique]:
     if degree > len(domain):
         return []
     every = list(itertools.islice(itertools.combinations(domain.names, degree), SETS + 1))
     return every if len(every) <= SETS else random_cliques(domain, degree, SETS, rng)
-
-
-def prediction_of(domain: Domain, label: str, synthetic: Table, known: Table, fresh: Table) -> Figure:
-    """Of each value of the label against the others, the mean area over the values that fresh rows hold and
-    lack."""
-    if label not in domain:
-        raise UsageError(
-            f"--label {label}: the run has no such column; its columns are {', '.join(domain.names)}."
-        )
-    place = domain.names.index(label)
-    truth = fresh[:, place]
-    values = [code for code in range(domain[label].size) if 0 < np.count_nonzero(truth == code) < len(truth)]
-    if not values or len(domain) < 2:
-        raise UsageError(
-            f"--label {label}: the real rows hold one value of it only, so nothing can be predicted."
-        )
-    if domain[label].size == 2:
-        values = values[:1]  # the other one has the same area
-    yes_or_no = replace(
-        domain, columns=tuple(Codes(2) if name == label else domain[name] for name in domain.names)
-    )
-
-    def of(table: Table) -> float:
-        found = []
-        for code in values:
-            train, test = table.copy(), fresh.copy()
-            train[:, place], test[:, place] = train[:, place] == code, test[:, place] == code
-            found.append(auc(train, test, yes_or_no, label))
-        return float(np.mean(found))
-
-    return Figure(of(synthetic), 0.5, of(known))

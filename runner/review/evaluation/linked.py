@@ -22,17 +22,18 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
 from parties.data.linked.rows import CodedTables
+from runner.review.evaluation.figure import Figure
 from runner.review.evaluation.judge import (
     SEED,
     Draw,
     Evaluation,
-    Figure,
     Table,
     figure_of,
     judge,
-    prediction_of,
 )
 from runner.review.evaluation.linked_words import lines
+from runner.review.evaluation.prediction import Prediction, predicted, questions
+from runner.study.declared.table import nearest
 from synth.domain import Column, Domain
 from synth.judgement.against_rows import PairBeside, beside
 from synth.linked.folding import Children
@@ -93,7 +94,7 @@ class LinkedEvaluation:
     children: Sequence[ChildEvaluation]
     nearest: Figure
     label: str | None
-    prediction: Figure | None
+    prediction: Prediction | None
     beneath: Sequence[LinkedEvaluation] = ()
 
     def __str__(self) -> str:
@@ -142,8 +143,9 @@ def judge_linked(
     told = label in linked.people
     if label is not None and not told and all(one.rows.prediction is None for one in children):
         names = [child.first(name) for child in linked.children for name in child.domain.names]
+        names = [*linked.people.names, *names]
         raise UsageError(
-            f"--label {label}: the run has no such column; its columns are {', '.join([*linked.people.names, *names])}."
+            f"--label {label}: the run has no such column{nearest(label, names)}; its columns are {', '.join(names)}."
         )
     prediction = _from_children(linked, both, str(label)) if told else None
     beneath = [
@@ -277,18 +279,18 @@ def _summed(tables: CodedTables, name: str, middles: NDArray[np.float64], place:
     return np.bincount(own.person, middles[own.codes[:, place]], len(tables.people)).astype(np.float64)
 
 
-def _from_children(linked: LinkedTables, both: _Compared, label: str) -> Figure:
+def _from_children(linked: LinkedTables, both: _Compared, label: str) -> Prediction:
     """How well a person's column is told from the rest of its row and what its children are like."""
     base = _with_counts(linked)
     more: dict[str, Column] = {}
     for child in linked.children:
         more |= {child.first(name): child.unfolded[child.first(name)] for name in child.domain.names}
     domain = Domain((*base.names, *more), (*base.columns, *more.values()))
-    made, known, fresh = (
+    made, real, known, fresh = (
         np.hstack([_counted(each, linked), *(_most_frequent(each, child) for child in linked.children)])
-        for each in (both.synthetic, both.known, both.fresh)
+        for each in (both.synthetic, both.real, both.known, both.fresh)
     )
-    return prediction_of(domain, label, made, known, fresh)
+    return predicted(domain, label, questions(domain, label, real), [(made, known, fresh)])
 
 
 def _most_frequent(tables: CodedTables, child: ChildTable) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runner.review.evaluation import words
-from runner.review.evaluation.judge import Figure
+from runner.review.evaluation.figure import Figure
 
 if TYPE_CHECKING:
     from runner.review.evaluation.linked import ChildEvaluation, LinkedEvaluation, Sums, Within
@@ -125,6 +125,7 @@ def lines(found: LinkedEvaluation) -> list[str]:
         f"Likeness, Cramer's V of the real rows / of the tables: {'; '.join(likeness)}.",
         "Columns apart: without any relation; within a person, sums and nearest: the same children dealt to people at random, as "
         "a flat table has them.",
+        *([] if found.prediction is None else words.asked(str(found.label), found.prediction)),
         words.FAR,
     ]
 
@@ -147,7 +148,7 @@ def to_json(found: LinkedEvaluation) -> str:
             "nearest": words.figure(of.nearest),
         }
 
-    label = {"label": found.label, **words.figure(found.prediction)} if found.prediction is not None else None
+    label = None if found.prediction is None else words.prediction_facts(found.label, found.prediction)
     return json.dumps(
         {
             "note": words.NOT_PRIVATE,

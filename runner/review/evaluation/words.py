@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runner.review.evaluation.judge import Evaluation, Figure
+    from runner.review.evaluation.figure import Figure
+    from runner.review.evaluation.judge import Evaluation
+    from runner.review.evaluation.prediction import Prediction
     from synth.judgement.against_rows import PairBeside
 
 NOT_PRIVATE = "Not private: these figures are functions of real rows. They are for whoever holds these; do not publish them."
@@ -98,9 +100,16 @@ def lines(found: Evaluation) -> list[str]:
             else []
         ),
         *([f"Farthest pairs (in brackets: real rows): {worst}."] if worst else []),
+        *([] if found.prediction is None else asked(str(found.label), found.prediction)),
         yardsticks(found),
         FAR,
     ]
+
+
+def asked(label: str, prediction: Prediction) -> list[str]:
+    """What a model of a label of many values was asked; nothing if it was each value."""
+    listed = "; ".join(prediction.asked)
+    return [f"A model says whether {label} is: {listed}. The area is the mean of these."] if listed else []
 
 
 def table(rows: Sequence[tuple[str, Figure, str]]) -> list[str]:
@@ -132,6 +141,11 @@ def figure(of: Figure) -> dict[str, Any]:
     return {"synthetic": of.value, "columns_apart": of.apart, "real_rows": of.real}
 
 
+def prediction_facts(label: str | None, of: Prediction) -> dict[str, Any]:
+    """The same of a prediction."""
+    return {"label": label, **figure(of), **({"asked": list(of.asked)} if of.asked else {})}
+
+
 def to_json(found: Evaluation) -> str:
     """One object."""
     return json.dumps({"note": NOT_PRIVATE, **facts(found)}, indent=1)
@@ -158,9 +172,9 @@ def facts(found: Evaluation) -> dict[str, Any]:
             for pair in strongest(found)
         ],
         **(
-            {"prediction": {"label": found.label, **figure(found.prediction)}}
-            if found.prediction is not None
-            else {}
+            {}
+            if found.prediction is None
+            else {"prediction": prediction_facts(found.label, found.prediction)}
         ),
         "copies": figure(found.copies),
     }

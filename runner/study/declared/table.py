@@ -16,6 +16,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mpc_protocols.errors import StudyInvalid
@@ -124,8 +125,15 @@ class Table:
     """One table of a file and the list of problems it shares with the file's other tables."""
 
     def __init__(
-        self, raw: object, file: str, where: str, known: Iterable[str] | type[Options], problems: list[str]
+        self,
+        raw: object,
+        file: str,
+        where: str,
+        known: Iterable[str] | type[Options],
+        problems: list[str],
+        homes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """homes: of keys of the file's other tables, the table that has them."""
         self.file, self.where, self.problems = file, where, problems
         self.raw: Mapping[str, Any] = {}
         if isinstance(raw, dict):
@@ -135,7 +143,8 @@ class Table:
         names = tuple(known.options() if isinstance(known, type) else known)
         for key in self.raw:
             if key not in names:
-                self.problem(f'unknown key "{key}"{nearest(key, names)}; known here: {", ".join(names)}')
+                hint = f"; it belongs under {homes[key]}" if key in homes else nearest(key, names)
+                self.problem(f'unknown key "{key}"{hint}; known here: {", ".join(names)}')
 
     def problem(self, sentence: str, key: str | None = None) -> None:
         """Note a problem with this table, or with one of its keys."""

@@ -55,18 +55,21 @@ def _features(codes: Codes, domain: Domain, label: int) -> NDArray[np.intp]:
 
 def _regression(features: NDArray[np.intp], label: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Weights of the features 0..width-1."""
-    from scipy.optimize import minimize
+    from scipy import optimize, sparse
 
-    columns = np.ascontiguousarray(features.T)
+    rows, of_each = features.shape
+    ones, ends = np.ones(rows * of_each), np.arange(0, rows * of_each + 1, of_each)
+    one_hot = sparse.csr_array((ones, features.ravel(), ends), shape=(rows, width))
+    by_feature = one_hot.T.tocsr()
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = sum((weights[column] for column in columns), np.zeros(len(label)))
-        value = np.logaddexp(0, margin).sum() - margin @ label + RIDGE / 2 * weights @ weights
-        residual = 1 / (1 + np.exp(-margin)) - label
-        gradient = RIDGE * weights
-        for column in columns:
-            gradient += np.bincount(column, residual, width)
-        return float(value), gradient
+        margin = one_hot @ weights
+        small = np.exp(-np.abs(margin))
+        value = (np.log1p(small) + np.maximum(margin, 0) - margin * label).sum()
+        chance = np.where(margin > 0, 1, small) / (1 + small)
+        return float(value + RIDGE / 2 * (weights**2).sum()), RIDGE * weights + by_feature @ (chance - label)
 
-    found = minimize(loss, np.zeros(width), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
+    found = optimize.minimize(
+        loss, np.zeros(width), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}
+    )
     return np.asarray(found.x, dtype=np.float64)
