@@ -22,12 +22,7 @@ if TYPE_CHECKING:
     from runner.results import replay
     from runner.results.finished_run import FinishedRun
     from synth.inference import Answer, Target, unmeasured
-<<<<<<< HEAD
-    from synth.inference.parts import Codes_of
     from synth.synthesis import Measured
-=======
-    from synth.run import Measured
->>>>>>> wt/26c
 else:
     replay = Later("runner.results.replay")
     unmeasured = Later("synth.inference.unmeasured")
