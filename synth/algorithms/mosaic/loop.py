@@ -41,7 +41,7 @@ from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.inherit import inherit
-from synth.algorithms.mosaic.model_size import ModelSize
+from synth.algorithms.mosaic.model_size import ModelSize, Room
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
@@ -75,9 +75,6 @@ MIN_VALUES = 33
 """Of an ordered column, from which on it is smoothed: one with fewer enters joint marginals value by value."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
-RECOUNTED, ROOM, MIN_SHARE = 3, 8.0, 0.02
-"""By how much a candidate would enlarge the model is counted in every third list; in the others it is taken to fit where there is
-room for so many times as large a share, and as this one."""
 GROWTH, FAST_GROWTH = Fraction(3, 2), Fraction(2)
 """Of the budget of a step that was too small to see anything; in batches smaller than `BATCH`."""
 
@@ -118,9 +115,7 @@ class MosaicRun(Heir):
         self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
         self._final = False
         self._typical = 0
-        self._grown: dict[Candidate, float] = {}
-        self._enlarges: dict[Candidate, float] = {}  # the model, by what share of its size
-        self._lists = 0
+        self._room = Room(self)
         self._limit_mb = self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
@@ -199,7 +194,7 @@ class MosaicRun(Heir):
                 known = chosen.get(candidate.columns)
                 if known is None or known.cells < candidate.cells:
                     chosen[candidate.columns] = candidate
-        fits = self._fitting(list(chosen.values()), self.plan.config.max_model_mb)
+        fits = self._room.fitting(list(chosen.values()), self.plan.config.max_model_mb)
         batch = self._priced({c: Fraction(1) for c in chosen.values() if c in fits}, rho, Fraction(1))
         if not batch:
             return []
@@ -365,36 +360,8 @@ class MosaicRun(Heir):
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
         beside = self.plan.config.max_model_mb - self.inherited_mb
         self._limit_mb = max(self._limit_mb, self.inherited_mb + beside * (1.0 if last else float(used)))
-        fits = self._fitting([p.candidate for p in payable], self._limit_mb)
+        fits = self._room.fitting([p.candidate for p in payable], self._limit_mb)
         return [p for p in payable if p.candidate in fits]
-
-    def _fitting(self, offered: Sequence[Candidate], limit_mb: float) -> set[Candidate]:
-        """Those that keep the model within the limit, or are in it already.
-
-        Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
-        still so; and what enlarged the model by a share when it was last counted, to do so by no more than `ROOM` times that
-        share now: picks are looked at again before they are measured. In a dry run, what fitted then is taken to fit.
-        """
-        size, found = ModelSize(self), set[Candidate]()
-        finest: dict[tuple[str, ...], int] = {}
-        if self._lists % RECOUNTED == 0:
-            self._enlarges.clear()
-        self._lists += 1
-        room = 0.0 if self.oracle.presumed else ROOM
-        for candidate in sorted(offered, key=lambda c: -c.cells):
-            share = self._enlarges.get(candidate)
-            if finest.get(candidate.columns, 0) >= candidate.cells:
-                found.add(candidate)
-            elif share is not None and size.mb * (1 + room * max(MIN_SHARE, share)) <= limit_mb:
-                finest[candidate.columns] = candidate.cells
-                found.add(candidate)
-            elif self._grown.get(candidate, 0.0) <= limit_mb:
-                grown = self._grown[candidate] = size.beside(candidate, limit_mb)
-                if grown <= limit_mb or grown == size.mb:
-                    self._enlarges[candidate] = grown / size.mb - 1
-                    finest[candidate.columns] = candidate.cells
-                    found.add(candidate)
-        return found
 
     def _select(
         self, offered: Sequence[Priced], picks: int, epsilon: Fraction
@@ -447,7 +414,7 @@ class MosaicRun(Heir):
                 price += pick.rho
             else:
                 if not fits:
-                    self._enlarges.pop(pick.candidate, None)  # not to be taken to fit again
+                    self._room.recount(pick.candidate)
                 self.observe(
                     "select",
                     "left_out",

@@ -1,4 +1,4 @@
-"""How large the model of a run of Mosaic would become with one marginal more."""
+"""How large the model of a run of Mosaic would become with one marginal more, and which candidates there is room for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from synth.mrf import SizeEstimator
 
 if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
+
+RECOUNTED, ROOM, MIN_SHARE = 3, 8.0, 0.02
+"""By how much a candidate would enlarge the model is counted in every third list; in the others it is taken to fit where there is
+room for so many times as large a share, and as this one."""
 
 
 class ModelSize:
@@ -25,3 +29,45 @@ class ModelSize:
         """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and
         more than `mb`."""
         return self._size.with_clique(candidate.clique, max(limit_mb, self.mb))
+
+
+class Room:
+    """Of a run's candidates those that there is room for, list by list; sizes are taken over from one list to later ones."""
+
+    def __init__(self, run: MosaicRun) -> None:
+        self._run = run
+        self._grown: dict[Candidate, float] = {}
+        self._enlarges: dict[Candidate, float] = {}  # the model, by what share of its size
+        self._lists = 0
+
+    def recount(self, candidate: Candidate) -> None:
+        """It is not to be taken to fit again."""
+        self._enlarges.pop(candidate, None)
+
+    def fitting(self, offered: Sequence[Candidate], limit_mb: float) -> set[Candidate]:
+        """Those that keep the model within the limit, or are in it already.
+
+        Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
+        still so; and what enlarged the model by a share when it was last counted, to do so by no more than `ROOM` times that
+        share now: picks are looked at again before they are measured. In a dry run, what fitted then is taken to fit.
+        """
+        size, found = ModelSize(self._run), set[Candidate]()
+        finest: dict[tuple[str, ...], int] = {}
+        if self._lists % RECOUNTED == 0:
+            self._enlarges.clear()
+        self._lists += 1
+        room = 0.0 if self._run.oracle.presumed else ROOM
+        for candidate in sorted(offered, key=lambda c: -c.cells):
+            share = self._enlarges.get(candidate)
+            if finest.get(candidate.columns, 0) >= candidate.cells:
+                found.add(candidate)
+            elif share is not None and size.mb * (1 + room * max(MIN_SHARE, share)) <= limit_mb:
+                finest[candidate.columns] = candidate.cells
+                found.add(candidate)
+            elif self._grown.get(candidate, 0.0) <= limit_mb:
+                grown = self._grown[candidate] = size.beside(candidate, limit_mb)
+                if grown <= limit_mb or grown == size.mb:
+                    self._enlarges[candidate] = grown / size.mb - 1
+                    finest[candidate.columns] = candidate.cells
+                    found.add(candidate)
+        return found
