@@ -10,8 +10,9 @@ and Hypothesis' examples are the same in each run, unless `pytest --fresh-coins`
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,19 +73,69 @@ def pytest_fixture_setup(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `campaigns.txt` lists or is marked so, unless it is asked for. Raises `UsageError` for a
-    name in it that no test has."""
+    """Leave out, unless it is asked for, what `campaigns.txt` lists (a test with its cases, or a case) or is
+    marked so; of crossed parameters, each value stays in a case at least. Raises `UsageError` for a name in
+    the list that no test has."""
     lines = (Path(__file__).parent / "campaigns.txt").read_text(encoding="utf-8").splitlines()
     listed = {line for line in lines if line and not line.startswith("#")}
-    files = {item.nodeid.partition("::")[0] for item in items}
     if config.getoption("--campaigns") or any("::" in argument for argument in config.args):
         return
-    stale = {line for line in listed if line.partition("::")[0] in files} - {item.nodeid for item in items}
-    if stale:
+    files = {item.nodeid.partition("::")[0] for item in items}
+    names = {name for item in items for name in (item.nodeid, _without_case(item))}
+    if stale := {line for line in listed if line.partition("::")[0] in files} - names:
         raise pytest.UsageError(f"tests/campaigns.txt lists what is no test: {sorted(stale)[0]}")
-    left = [item for item in items if item.nodeid in listed or item.get_closest_marker("campaign")]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in set(left)]
+    kept = [
+        item
+        for item in items
+        if not {item.nodeid, _without_case(item)} & listed and not item.get_closest_marker("campaign")
+    ]
+    kept = _each_value_once(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+def _without_case(item: pytest.Item) -> str:
+    """The test of which this is a case."""
+    return item.nodeid.partition("[")[0]
+
+
+def _each_value_once(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each test whose parameters are crossed, as few cases as hold every value of each, first come; all cases
+    of one `parametrize` stay."""
+    cases: dict[str, list[tuple[pytest.Item, set[tuple[object, ...]]]]] = {}
+    for item in items:
+        values = callspec.params if (callspec := getattr(item, "callspec", None)) is not None else {}
+        axes = [[word.strip() for word in _words(mark.args[0])] for mark in item.iter_markers("parametrize")]
+        marked = {name for axis in axes for name in axis}
+        axes += [[name] for name in values if name not in marked]
+        values_of_axes = {(*axis, *(id(values[name]) for name in axis)) for axis in axes}
+        cases.setdefault(_without_case(item), []).append((item, values_of_axes))
+    kept = set()
+    for rows in cases.values():
+        lacking = set().union(*(held for _, held in rows))
+        if not lacking:
+            kept.update(item for item, _ in rows)
+        while lacking:
+            item, held = max(rows, key=lambda row: len(row[1] & lacking))
+            kept.add(item)
+            lacking -= held
+    return [item for item in items if item in kept]
+
+
+def _words(names: str | Iterable[str]) -> Iterable[str]:
+    """The names of one `parametrize`."""
+    return names.split(",") if isinstance(names, str) else names
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected is no garbage: looking for some in it takes a tenth of all tests' time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """At the end it is, for extensions that look for what they have leaked."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

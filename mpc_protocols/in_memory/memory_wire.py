@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from mpc_protocols.engine.blank import BlankBytes
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.process.stillness import Stillness
+from mpc_protocols.process.stillness import LOOKS, Stillness
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
@@ -271,7 +271,7 @@ class MemoryWire:
     ) -> tuple[int, bytes] | _End:
         """What comes next. Raises `Stuck`."""
         with suppress(queue.Empty):
-            return channel.get(block=False)
+            return channel.get(timeout=self._network.patience_s / LOOKS)  # most come before a clock is read
         stillness = Stillness(self._network.patience_s)
         while True:
             with suppress(queue.Empty):
