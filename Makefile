@@ -1,5 +1,6 @@
 # make demo   runs the main job on a table that comes with it
 # make test   style, types and the whole test suite
+# make campaigns  the whole test suite with every case that `make test` leaves to others like it: before a release, half an hour
 # make quick  a minute of tests while you work: style, types, every backend and alignment in memory, one run of three processes
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
@@ -17,19 +18,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick crypten kernel benchmark second-opinion cross-check habits engines fleet sbom dist site lock clean
+.PHONY: demo test campaigns quick crypten kernel benchmark second-opinion cross-check habits engines fleet sbom dist site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/cosynth demo
 
 # Beside mypy, which takes one core, tests are compiled once for all processes that will run them.
-test: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-test: .venv/test.stamp
+test campaigns: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+campaigns: CASES = --campaigns
+test campaigns: .venv/test.stamp
 	@$(MAKE) --no-print-directory crypten || echo "PyTorch and CrypTen cannot be installed here: the tests that need them are skipped, and say so."
 	@$(MAKE) --no-print-directory kernel || echo "llvmlite cannot be installed here: the tests that need it are skipped, and say so."
 	$(BIN)/ruff check .
 	$(PYTEST) --collect-only >/dev/null 2>&1 & $(BIN)/mypy; typed=$$?; wait; exit $$typed
-	$(PYTEST) -n auto --dist worksteal
+	$(PYTEST) -n auto --dist worksteal $(CASES)
 
 # Types of what changed: mypy keeps what it knew of the rest.
 QUICK := tests/transcripts tests/test_architecture.py tests/test_one_home.py tests/mpc_protocols/test_permutation.py tests/mpc_protocols/test_partition.py \
