@@ -110,7 +110,7 @@ def _each_value_once(items: list[pytest.Item]) -> list[pytest.Item]:
         axes += [[name] for name in values if name not in marked]
         values_of_axes = {(*axis, *(id(values[name]) for name in axis)) for axis in axes}
         cases.setdefault(_without_case(item), []).append((item, values_of_axes))
-    kept = set()
+    kept: set[pytest.Item] = set()
     for rows in cases.values():
         lacking = set().union(*(held for _, held in rows))
         if not lacking:

@@ -13,6 +13,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -106,6 +107,27 @@ def test_two_builds_that_differ_are_no_release(tmp_path: Path, monkeypatch: pyte
         "cosynth-1.0.cdx.json",
         "SHA256SUMS",
     }
+
+
+def test_every_file_of_the_packages_goes_into_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what setup.py asks for; that a wheel which is built works is a campaign's."""
+    asked: dict[str, Any] = {}
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("setuptools.setup", asked.update)
+    runpy.run_path("setup.py")
+    packed = {
+        file
+        for package in asked["packages"]
+        for pattern in ("*.py", *asked["package_data"].get(package, ()))
+        for file in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    there = {
+        file
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert there == packed and all((ROOT / package / "py.typed") in packed for package in PACKAGES)
 
 
 @pytest.mark.slow
