@@ -9,6 +9,7 @@ releases only: it may go to anybody the releases may go to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 from os import PathLike
@@ -118,18 +119,28 @@ class Model:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""
         return storage.to_bytes(self.sizes, self.total, self.potentials, self.used_levels, self.impossible)
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Model:
-        """The model in an archive that may come from another party. ProtocolAborted if it is not one."""
-        content = storage.from_bytes(data)
-        try:
-            return cls(*content)
-        except ValueError:  # structural zeros that leave nothing
-            raise storage.refuse("no combination of values is possible in it") from None
+    @staticmethod
+    def from_bytes(data: bytes) -> Model:
+        """The model in an archive that may come from another party. ProtocolAborted if it is not one.
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Model:
+        Of the same bytes twice in a row it is the same object: what its verdict has computed, its report
+        need not.
+        """
+        return _read(data)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Model:
         """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it
         cannot be read."""
         with open(path, "rb") as stream:
-            return cls.from_bytes(stream.read(storage.MAX_BYTES + 1))
+            return Model.from_bytes(stream.read(storage.MAX_BYTES + 1))
+
+
+@lru_cache(maxsize=1)
+def _read(data: bytes) -> Model:
+    """`Model.from_bytes`."""
+    content = storage.from_bytes(data)
+    try:
+        return Model(*content)
+    except ValueError:  # structural zeros that leave nothing
+        raise storage.refuse("no combination of values is possible in it") from None

@@ -223,18 +223,20 @@ def _part(
     at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float
 ) -> NDArray[np.float64]:
     """Names that overlap are pushed apart along the direction that needs the smaller move, within the box."""
+    x, y = at.T.tolist()
+    halves, edge = half.tolist(), PILL / 2 + 8
     for _ in range(300):
         moved = False
-        for i, j in combinations(range(len(at)), 2):
-            gap = at[j] - at[i]
-            need = np.array([half[i] + half[j] + 12, PILL + 14]) - np.abs(gap)
-            if (need > 0).all():
-                axis = int(need[1] < need[0])
-                push = np.zeros(2)
-                push[axis] = (need[axis] / 2 + 0.01) * (1.0 if gap[axis] >= 0 else -1.0)
-                at[i], at[j], moved = at[i] - push, at[j] + push, True
-        at[:, 0] = np.clip(at[:, 0], half + 4, width - half - 4)
-        at[:, 1] = np.clip(at[:, 1], PILL / 2 + 8, height - PILL / 2 - 8)
+        for i, j in combinations(range(len(x)), 2):
+            across, down = x[j] - x[i], y[j] - y[i]
+            need_across, need_down = halves[i] + halves[j] + 12 - abs(across), PILL + 14 - abs(down)
+            if need_across <= 0 or need_down <= 0:
+                continue
+            of, gap, need = (y, down, need_down) if need_down < need_across else (x, across, need_across)
+            push = (need / 2 + 0.01) * (1.0 if gap >= 0 else -1.0)
+            of[i], of[j], moved = of[i] - push, of[j] + push, True
+        x = [min(max(place, wide + 4), width - wide - 4) for place, wide in zip(x, halves, strict=True)]
+        y = [min(max(place, edge), height - edge) for place in y]
         if not moved:
             break
-    return at
+    return np.array([x, y]).T

@@ -82,6 +82,14 @@ def test_files(tmp_path: Path) -> None:
         Model.load(tmp_path / "none.npz")
 
 
+def test_the_same_bytes_twice_in_a_row_are_one_object_and_other_bytes_another() -> None:
+    other = {**HEADER, "total": 20.0}
+    first = Model.from_bytes(_file(HEADER))
+    assert Model.from_bytes(_file(HEADER)) is first
+    assert Model.from_bytes(_file(other)).marginal(("a",)) == pytest.approx([10.0, 10.0])
+    assert Model.from_bytes(_file(HEADER)) is not first
+
+
 def test_the_hand_made_file_is_valid_so_that_the_next_test_means_something() -> None:
     assert Model.from_bytes(_file(HEADER)).marginal(("a",)) == pytest.approx([5.0, 5.0])
 
