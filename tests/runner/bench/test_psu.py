@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +11,34 @@ import pytest
 
 from runner.__main__ import main
 
+Measured = Callable[..., list[dict[str, Any]]]
 
-def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "lines.jsonl"
-    once = ["--identifiers", "50", "--repeats", "1", "--warmup", "0", "--json", str(path)]
 
-    def measured(*options: str) -> list[dict[str, Any]]:
+@pytest.fixture
+def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Measured:
+    """The lines of a bench of 50 identifiers, each configuration once."""
+
+    def lines(*options: str) -> list[dict[str, Any]]:
+        path = tmp_path / "lines.jsonl"
+        once = ["--identifiers", "50", "--repeats", "1", "--warmup", "0", "--json", str(path)]
         assert main(["bench", "psu", *once, *options]) == 0, capsys.readouterr().err
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-    lines = measured("--owners", "2", "--via", "merge3,helper", "--common", "0,1")
-    lines += measured("--owners", "2", "--via", "dh2,florist", "--common", "0.5")
-    assert len(lines) == 6
-    assert {line["params"]["via"] for line in lines} == {"merge3", "helper", "dh2", "florist"}
+    return lines
+
+
+def test_all_protocols(measured: Measured) -> None:
+    lines = measured("--owners", "2", "--via", "merge3,helper,dh2,florist", "--common", "0.5")
+    assert [line["params"]["via"] for line in lines] == ["merge3", "helper", "dh2", "florist"]
     assert all(line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")} for line in lines)
     assert all(line["amount"] == 100 and line["baseline"]["numpy"]["wall_s"] > 0 for line in lines)
+
+
+@pytest.mark.campaign
+def test_several_owners_and_extreme_overlaps(measured: Measured) -> None:
+    lines = measured("--owners", "2", "--via", "merge3,helper", "--common", "0,1")
+    assert len(lines) == 4
+    assert all(line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")} for line in lines)
     lines = measured("--owners", "3,5", "--common", "0,1", "--no-baseline")
     assert [len(line["bytes_sent"]) for line in lines] == [3, 3, 5, 5]
 
