@@ -25,7 +25,7 @@ from runner.study.sections.waves import together
 from synth.algorithm import ALGORITHMS, WhileArriving
 from synth.budget.reserved import Reserved
 from synth.mrf import Measurement
-from synth.mrf.model import SWEEPS
+from synth.mrf.model import SWEEPS, Model
 from synth.mrf.raking import rake
 
 if TYPE_CHECKING:
@@ -180,16 +180,16 @@ def sample(
     Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what
     was charged. sweeps: as of `Model.sample`.
     """
-    rows = min(synthesis.rows, most_rows)
+    rows, unsampled = min(synthesis.rows, most_rows), draft(synthesis, plan, events)
     codes: NDArray[np.int64] = (
-        synthesis.model.sample(
+        Model.from_bytes(unsampled.model).sample(  # its verdict and its report go on from what that computes
             rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques, sweeps=sweeps
         )
         if synthesis.table is None
         else synthesis.table[:rows]
     )
     observe("sample", "sampled", rows=rows)
-    return replace(draft(synthesis, plan, events), codes=codes, decode_seed=secrets.randbits(64))
+    return replace(unsampled, codes=codes, decode_seed=secrets.randbits(64))
 
 
 def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
