@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -73,53 +74,44 @@ def pytest_fixture_setup(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, unless it is asked for, what `campaigns.txt` lists (a test with its cases, or a case) or is
-    marked so; of crossed parameters, each value stays in a case at least. Raises `UsageError` for a name in
-    the list that no test has."""
+    """Leave out, unless it is asked for, what is marked so or listed in `campaigns.txt`: a case, a test with
+    its cases, or of a test `[*]` what `_each_value` leaves out. Raises `UsageError` for a name in the list that
+    no test has."""
     lines = (Path(__file__).parent / "campaigns.txt").read_text(encoding="utf-8").splitlines()
     listed = {line for line in lines if line and not line.startswith("#")}
     if config.getoption("--campaigns") or any("::" in argument for argument in config.args):
         return
-    files = {item.nodeid.partition("::")[0] for item in items}
-    names = {name for item in items for name in (item.nodeid, _without_case(item))}
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    names = {item.nodeid for item in items} | tests.keys() | {f"{test}[*]" for test in tests}
+    files = {test.partition("::")[0] for test in tests}
     if stale := {line for line in listed if line.partition("::")[0] in files} - names:
         raise pytest.UsageError(f"tests/campaigns.txt lists what is no test: {sorted(stale)[0]}")
-    kept = [
-        item
-        for item in items
-        if not {item.nodeid, _without_case(item)} & listed and not item.get_closest_marker("campaign")
-    ]
-    kept = _each_value_once(kept)
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    left: set[pytest.Item] = set()
+    for test, cases in tests.items():
+        kept = [
+            item
+            for item in cases
+            if not {test, item.nodeid} & listed and not item.get_closest_marker("campaign")
+        ]
+        left.update(set(cases).difference(_each_value(kept) if f"{test}[*]" in listed else kept))
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
-def _without_case(item: pytest.Item) -> str:
-    """The test of which this is a case."""
-    return item.nodeid.partition("[")[0]
-
-
-def _each_value_once(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each test whose parameters are crossed, as few cases as hold every value of each, first come; all cases
-    of one `parametrize` stay."""
-    cases: dict[str, list[tuple[pytest.Item, set[tuple[object, ...]]]]] = {}
-    for item in items:
-        values = callspec.params if (callspec := getattr(item, "callspec", None)) is not None else {}
+def _each_value(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Of the cases of a test with several `parametrize`, as few as hold every value of each, first come."""
+    held: dict[pytest.Item, set[tuple[object, ...]]] = {}
+    for item in cases:
+        values = cast(pytest.Function, item).callspec.params
         axes = [[word.strip() for word in _words(mark.args[0])] for mark in item.iter_markers("parametrize")]
-        marked = {name for axis in axes for name in axis}
-        axes += [[name] for name in values if name not in marked]
-        values_of_axes = {(*axis, *(id(values[name]) for name in axis)) for axis in axes}
-        cases.setdefault(_without_case(item), []).append((item, values_of_axes))
-    kept: set[pytest.Item] = set()
-    for rows in cases.values():
-        lacking = set().union(*(held for _, held in rows))
-        if not lacking:
-            kept.update(item for item, _ in rows)
-        while lacking:
-            item, held = max(rows, key=lambda row: len(row[1] & lacking))
-            kept.add(item)
-            lacking -= held
-    return [item for item in items if item in kept]
+        held[item] = {(*axis, *(id(values[name]) for name in axis)) for axis in axes}
+    kept, lacking = [], set().union(*held.values())
+    while lacking:
+        kept.append(max(held, key=lambda item: len(held[item] & lacking)))
+        lacking -= held[kept[-1]]
+    return kept
 
 
 def _words(names: str | Iterable[str]) -> Iterable[str]:
