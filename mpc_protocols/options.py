@@ -223,6 +223,8 @@ class Options:
         return {
             name: list(value)
             if isinstance(value, tuple)
+            else dict(value)
+            if isinstance(value, Mapping)
             else float(value)
             if isinstance(value, Fraction)
             else value

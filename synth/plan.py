@@ -197,6 +197,23 @@ def modelled(
     )
 
 
+def check_model(domain: Domain, asked: Iterable[Clique], config: ModelConfig) -> None:
+    """Refuse marginals that are all measured whatever the answers are, before anything is spent on some of
+    them. Raises `StudyInvalid`: no model of max_model_mb holds them together."""
+    size = tree_size.model_size_mb(domain.sizes, [*asked, *domain.impossible])
+    if size > max(config.max_model_mb, tree_size.model_size_mb(domain.sizes, domain.impossible)):
+        raise too_large(size, config.max_model_mb)
+
+
+def too_large(size_mb: float, max_model_mb: float) -> StudyInvalid:
+    """What refuses a model of so many MiB."""
+    taken = f"{size_mb:,.0f}" if size_mb >= 10 else f"{size_mb:.2g}"
+    return StudyInvalid(
+        f"The marginals that the algorithm asks for have a model larger than max_model_mb = {max_model_mb:g}; it takes "
+        f"{taken} MiB: raise max_model_mb, or ask for fewer or smaller marginals."
+    )
+
+
 def calibrate(
     epsilon: float,
     delta: float,

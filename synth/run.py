@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.errors import StudyInvalid
 from synth.judgement.dependence import column_sums
 from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
 from synth.mrf.fit import TOLERANCE, estimate_total
+from synth.plan import too_large
 from synth.small.fallback import least_share, noise_share, sentence
 from synth.small.small_table import Bought
 from synth.small.smoothing import SMALL_VALUES, smoothed
@@ -205,10 +205,7 @@ class Run:
         chains = Chains.used(domain.sizes, self.levels, joint)
         size = model_size_mb(chains.sizes, joint, chains.coarser)
         if size > max(limit, model_size_mb(domain.sizes, domain.impossible)):
-            raise StudyInvalid(
-                f"The marginals that the algorithm asks for have a model larger than max_model_mb = {limit:g}; it takes "
-                f"{size:,.0f} MiB: raise max_model_mb, or ask for fewer or smaller marginals."
-            )
+            raise too_large(size, limit)
 
     def select(
         self,

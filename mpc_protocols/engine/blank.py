@@ -100,7 +100,10 @@ class Blank(np.ndarray[Any, Any]):
             return known(*args, **kwargs)
         if func in _OF_VIEWS:
             return super().__array_function__(func, types, args, kwargs)
-        raise NotImplementedError(f"numpy.{func.__name__} of arrays without content")
+        names = sorted(of.__name__ for of in (*_FUNCTIONS, *_OF_VIEWS))
+        raise NotImplementedError(
+            f"A dry run knows no shape of numpy.{func.__name__}; use ufuncs, indices, or one of {', '.join(names)}."
+        )
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int and self.ndim > 1:
@@ -346,6 +349,11 @@ def _repeated(array: Any, repeats: Any, axis: int | None = None) -> Any:
     return blank(shape, array.dtype)
 
 
+def _broadcast_arrays(*arrays: Any, **_: Any) -> tuple[NDArray[Any], ...]:
+    shape = np.broadcast_shapes(*(of.shape for of in arrays))
+    return tuple(blank(shape, of.dtype) for of in arrays)
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: _concatenate,
     np.stack: _stack,
@@ -360,6 +368,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.unpackbits: _unpacked,
     np.repeat: _repeated,
     np.broadcast_to: lambda array, shape, **_: blank(shape, array.dtype),
+    np.broadcast_arrays: _broadcast_arrays,
     np.copyto: lambda *_, **__: None,
     np.shape: lambda array: array.shape,
     np.ndim: lambda array: array.ndim,

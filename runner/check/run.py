@@ -45,7 +45,7 @@ from runner.study import DataLocation, Party, Study, VerticalStudy, load, privat
 from runner.study.declared.table import nearest
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
-from runner.study.warned import warned_of
+from runner.study.study_warnings import warned_of
 from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES
 

@@ -24,7 +24,7 @@ from runner.forecast.predict import forecast
 from runner.forecast.result import NETWORKS, Forecast
 from runner.forecast.shared_course import SharedCourse
 from runner.report.number_format import listed
-from runner.study import Study, VerticalStudy
+from runner.study import Study, VerticalStudy, private_file
 from runner.study.read import changed
 
 _HEAD = (
@@ -122,6 +122,11 @@ def _alternative(
     problem = None
     for tree, changes in _trials(study, backend):
         other, sentences = changed(study, tree)
+        idle = private_file.idle_here(other) if other is not None else {}
+        if idle:  # who only computed is not needed any more
+            tree["party"] = [entry for entry in tree["party"] if entry["name"] not in idle]
+            changes = (*changes, f"no party {listed(list(idle))}")
+            other, sentences = changed(study, tree)
         if other is not None:
             try:
                 return _alternative_of(backend, foretold(other, own.rows), changes, own=False)

@@ -11,7 +11,7 @@ from runner.check.vertical import POPULATIONS
 from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
 from runner.study.method import algorithm_of
-from runner.study.warned import warned_of
+from runner.study.study_warnings import warned_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.budget.rounding import rounded_up
 

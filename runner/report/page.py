@@ -35,10 +35,10 @@ from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.plain_page import source_text
 from runner.report.words.alignment_text import joined
 from runner.report.words.collected_text import collected
-from runner.report.words.head import unrelated
 from runner.report.words.prior_text import prior_text
 from runner.report.words.statement import how_computed, in_the_clear, statement, variances
 from runner.report.words.training_text import training
+from runner.report.words.unrelated_columns import unrelated
 from runner.results.finished_run import FinishedRun
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.inference import Answer, UnfitRun

@@ -19,7 +19,7 @@ from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options
 from mpc_protocols.process.installation import program
-from runner.study import together
+from runner.study import misfits
 from runner.study.declared.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
 from runner.study.declared.table import Own, Table, private_instead, read_toml, value_text
 from runner.study.declared.tables import Privacy, Session, Unit
@@ -132,12 +132,12 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     security = _security(head, backend)
     malicious = backend is not None and security in backend.securities and backend.secured(security).malicious
     if algorithm is not None and backend is not None:
-        together.sound(head, algorithm, config, research)
-        together.runs(head, algorithm, backend, partition)
+        misfits.sound(head, algorithm, config, research)
+        misfits.runs(head, algorithm, backend, partition)
         if malicious:
-            together.against_deviation(head, root, algorithm, config)
+            misfits.against_deviation(head, root, algorithm, config)
     if algorithm is not None and domain is not None and tables is None:
-        together.constraints(root, algorithm, domain)
+        misfits.constraints(root, algorithm, domain)
     workload = section("workload", WorkloadKeys)
     if algorithm is not None and not algorithm.workload and "workload" in root:
         root.problem(
@@ -148,16 +148,16 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     questions = None
     if algorithm is not None and domain is not None and "inference" in root and not found:
         asked = section("inference", InferenceKeys)
-        together.questions(asked, root)
+        misfits.questions(asked, root)
         questions = inference.read_inference(asked, algorithm, config, domain)
     alignment = None
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
     else:
-        together.alignment_tables(head, root, partition)
+        misfits.alignment_tables(head, root, partition)
     session_table = section("session", Session)
     session = session_table.options(Session)
-    together.waits(session_table, malicious)
+    misfits.waits(session_table, malicious)
     parties = (
         read_parties(
             tree["party"] if tables is None else linked.expanded(tables, tree["party"]),
@@ -178,16 +178,16 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         )
     if session.bad_input == "exclude" and backend is not None:
         chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
-        together.excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
+        misfits.excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
     before = None
     if algorithm is not None and domain is not None and "prior" in root and not found:
         begins = section("prior", PriorKeys)
-        together.begins(begins, root)
+        misfits.begins(begins, root)
         before = prior.read_prior(begins, path.parent, algorithm, domain, parties)
     if contributors is not None and contributors.arriving and isinstance(algorithm, Algorithm):
-        together.arriving(root, algorithm, config, contributors)
+        misfits.arriving(root, algorithm, config, contributors)
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
-        together.cohorts(head, root, algorithm, backend)
+        misfits.cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         secured = backend.secured(security) if malicious and backend is not None else backend
@@ -201,7 +201,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     if "table" not in root or tables is not None:
         parties = _placed(root, parties, tables, partition)
     if isinstance(algorithm, Training) and backend is not None:
-        together.training(head, alignment, str(path), found, algorithm, backend)
+        misfits.training(head, alignment, str(path), found, algorithm, backend)
     if found or domain is None or algorithm is None or backend is None:
         return None, found
     common: dict[str, Any] = dict(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from runner.bench.registry import Kernel
 from runner.review.conformance import Check, check_algorithm, check_alignment
 
-HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto"
+ROOT = Path(__file__).resolve().parents[2]
+HOWTO = ROOT / "docs" / "howto"
 
 
 def example(page: str) -> ModuleType:
@@ -33,3 +39,43 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_example(check: Check) -> None:
     check()
+
+
+def test_the_example_of_a_benchmark_runs_and_checks_its_result() -> None:
+    bench = example("add-a-benchmark.md").BENCH
+    assert isinstance(bench, Kernel)
+
+    def part(wire: Any) -> int:
+        task = bench.prepare(wire, {"cells": 100})
+        task.check(task.run())
+        with pytest.raises(ProtocolAborted, match="not those that were sent"):
+            task.check(bytes([wire.me]) * 100)
+        return int(wire.traffic().bytes_sent)
+
+    assert MemoryNetwork(3).run([part] * 3) == [100, 100, 100]
+
+
+def bare(node: ast.AST) -> str:
+    """Code without annotations, docstrings and subscripts of types."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef):
+            inner.returns = None
+            for argument in inner.args.args:
+                argument.annotation = None
+    return ast.dump(node)
+
+
+def test_the_backend_that_the_page_shows_is_the_toy_that_is_tried() -> None:
+    """`tests/runner/test_dealt_backend.py` runs it as a plug-in, in processes, planned and audited."""
+    page = (HOWTO / "add-a-backend.md").read_text(encoding="utf-8")
+    shown = re.search(r"```python\n(class DealtEngine.*?)```", page, re.DOTALL)
+    toy = ast.parse((ROOT / "tests" / "toys" / "dealt_backend.py").read_text(encoding="utf-8"))
+    real = {bare(node) for node in ast.walk(toy)}
+    assert shown
+    parts = [
+        part
+        for node in ast.parse(shown[1]).body
+        for part in (node.body if isinstance(node, ast.ClassDef) else [node])
+    ]
+    assert len(parts) == 5 and all(bare(part) in real for part in parts)
+    assert all(base in page for base in ("DealtEngine(ArrayEngine[DealtGates])", "Dealt(EngineBackend)"))

@@ -144,3 +144,10 @@ def test_a_run_reports_samples_and_answers_it(tmp_path: Path) -> None:
     assert 0.1 < run.infer("share(day == 'Mon')")["estimate"][0] < 0.3
     with pytest.raises(UsageError, match="Column day holds texts, which have no mean"):
         run.infer("mean(day)")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_reference_page_has_a_row_of_each_kind_with_its_keys(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / "study-file.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `")]
+    assert all(f"`{key}`" in row.split("|")[2] for key in KINDS[name].keys), row

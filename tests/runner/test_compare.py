@@ -120,6 +120,8 @@ def test_a_vertical_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     for name in ("shamir", "additive"):
         assert found[name]["problem"] is None and found[name]["rounds"] > found["replicated"]["rounds"]
     assert found["pair"]["problem"] is None and found["pair"]["computing"] == ["south", "west"]
+    assert found["pair"]["changes"][-1] == "no party north" and not found["pair"]["contributing"]
+    assert found["shamir"]["changes"] == []
     trial = split.write(tmp_path / "three", count=60, own=split.THREE)
     found = compared(capsys, trial.path)["alternatives"]
     for name in ("pair", "additive"):

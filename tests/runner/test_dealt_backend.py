@@ -33,7 +33,6 @@ CHECKS = (
     "T.sizes",
     "T.counted",
     "U.repeated",
-    "V.masks",
     "V.opened",
     "V.streams",
 )
@@ -100,3 +99,11 @@ def audited() -> Iterator[Subject]:
 def test_it_is_audited_without_new_code(audited: Subject, name: str) -> None:
     [result] = driver.carry_out(audited, driver.chosen(load(), (), [name], Profile.QUICK))
     assert result.finding.verdict is Verdict.PASS, result.finding.evidence
+
+
+def test_its_masks_are_seen_to_be_known_to_both(audited: Subject) -> None:
+    """It claims nothing between the two; a real backend's triples are dealt by somebody else."""
+    [result] = driver.carry_out(audited, driver.chosen(load(), (), ["V.masks"], Profile.QUICK))
+    evidence = result.finding.evidence
+    assert result.finding.verdict is Verdict.FAIL and "dealt, no contributor, party 1" in evidence, evidence
+    assert "dealt, party" not in evidence  # where a contributor's coins are in every share, none is seen

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options, option, required
 from runner.study.declared.reference import keys_of
 from runner.study.declared.table import Table
+from runner.study.declared.tables import Alignment
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ def test_values_are_read_as_declared() -> None:
     assert not problems
     assert made == Made("some", Fraction(1, 10), None, None, ("a", "b"))  # a form is its own reader's
     assert made.public() == {"who": "some", "share": 0.1, "names": ["a", "b"]}
+    limited = replace(made, limits=MappingProxyType({"a": 1}))
+    assert json.dumps(limited.public()["limits"]) == '{"a": 1}'
 
 
 def test_every_problem_has_a_sentence_and_something_stands_in() -> None:
@@ -66,3 +71,14 @@ def test_schema_template_and_page_say_the_same() -> None:
         "| `limits` |  | none | of each |",
         "| `names` | list of texts | required | of columns |",
     ]
+
+
+def test_each_key_of_an_alignment_stands_in_what_the_parties_agree_on() -> None:
+    """A key that is declared is left out by a reason only: it has no meaning here."""
+    given = Alignment("psu", id=("a",), normalise=("text",), pad_to=MappingProxyType({"north": 2000}))
+    agreed = given.agreed("add-remove")
+    assert list(agreed) == list(Alignment.options()) and agreed["pad_to"] == {"north": 2000}
+    public = given.agreed("replace")
+    assert set(agreed) - set(public) == {"size_epsilon", "size_delta", "pad_to"}
+    aligned = Alignment("row-order").agreed("add-remove")
+    assert set(aligned) == {"method", "population", "min_size", "size_epsilon", "size_delta"}

@@ -137,12 +137,14 @@ def test_what_is_not_installed_is_no_word_of_the_study_file(tmp_path: Path) -> N
     assert done.returncode == 10 and re.search(r'algorithm must be .* or "florist", got "kway"', done.stdout)
 
 
-def test_a_wrong_list_is_refused_by_its_key(tmp_path: Path) -> None:
+def test_what_no_run_could_do_is_refused_by_check(tmp_path: Path) -> None:
     site = install(tmp_path / "site")
     for value, sentence in (
         ('["age", "age"]', "columns must be a list of different non-empty texts"),
         ('"age"', "columns must be a list of different non-empty texts"),
         ('["height"]', 'columns names "height", which is no column of the study'),
+        # every pair fits, with 36 cells at most, and all of them together do not
+        ('["age", "work", "income", "sick"]\nmax_model_mb = 0.0003', "have a model larger than max_model_mb"),
     ):
         trial = small.write(tmp_path, changes=[KWAY[0], (KWAY[1][0], f"[kway]\ncolumns = {value}")])
         done = runner(site, tmp_path, "check", str(trial.path))

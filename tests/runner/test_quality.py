@@ -18,7 +18,7 @@ from runner.forecast.presumed.invented_table import invented_rows
 from runner.forecast.quality import CLEAR, Quality, quality
 from runner.party.synthesis import plan_of
 from runner.study import Study
-from runner.study.warned import warned_of
+from runner.study.study_warnings import warned_of
 from synth.budget.accounting import rho_of
 from synth.domain import Domain
 from synth.judgement.metrics import marginal

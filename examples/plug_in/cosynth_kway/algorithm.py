@@ -59,7 +59,7 @@ class Kway(Algorithm["KwayConfig", "Plan"]):
         from fractions import Fraction
 
         from synth.budget.charges import Charges, cell_distance
-        from synth.plan import TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
+        from synth.plan import TOTAL_DISTANCE, Plan, calibrate, check_model, check_sizes, modelled
 
         check_sizes(domain, workload, config)
         charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
@@ -69,6 +69,7 @@ class Kway(Algorithm["KwayConfig", "Plan"]):
             if len(clique) > 1 and set(clique) <= set(config.columns or domain.names)
         ]
         candidates, oversized = modelled(domain, joint, config.max_model_mb)
+        check_model(domain, candidates, config)
         measured = len(domain) + len(candidates)
 
         def noise(rho: Fraction) -> Fraction:

@@ -2,8 +2,8 @@
 JSON Schema (`schema.py`) and on the reference page (`reference.py`) they are the same ones.
 
 Here are tables that become objects of another form. Those that stay what they are declare their keys
-themselves: `Privacy`, `Session` and `Alignment` (`tables.py`), algorithms and backends
-(`mpc_protocols.options`), the workload, the domain. Standard library only.
+themselves: `Privacy`, `Session` and `Alignment` (`tables.py`), algorithms (what several share in
+`synth.config`) and backends, all by `mpc_protocols.options`, the workload, the domain. Standard library only.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.options import TEXT, TEXTS, WHOLE, Options, option, required
@@ -107,6 +107,12 @@ class Privacy(Options):
         return Notion(self.unit.protected, self.adjacency)
 
 
+PSU_ONLY: Final = ("via", "id", "duplicates", "normalise", "security", "pad_to")
+"""Keys of [alignment] without a meaning where tables are aligned already."""
+ADD_REMOVE_ONLY: Final = ("size_epsilon", "size_delta", "pad_to")
+"""The same where list sizes are public."""
+
+
 @dataclass(frozen=True)
 class Alignment(Options):
     """[alignment], vertical partitions only. id, normalise: empty if the tables are aligned already, row by
@@ -197,24 +203,11 @@ class Alignment(Options):
 
     def agreed(self, adjacency: Adjacency) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that have no meaning here are left out."""
-        form: dict[str, Any] = {
-            "method": self.method,
-            "population": self.population,
-            "min_size": self.min_size,
+        meaningless = {
+            *(() if self.psu else PSU_ONLY),
+            *(() if adjacency == "add-remove" else ADD_REMOVE_ONLY),
         }
-        if self.psu:
-            form |= {
-                "via": self.via,
-                "id": list(self.id),
-                "duplicates": self.duplicates,
-                "normalise": list(self.normalise),
-                "security": self.security,
-            }
-        if adjacency == "add-remove":
-            form |= {"size_epsilon": float(self.size_epsilon), "size_delta": float(self.size_delta)}
-            if self.pad_to is not None:
-                form["pad_to"] = self.pad_to if isinstance(self.pad_to, int) else dict(self.pad_to)
-        return form
+        return {key: value for key, value in self.public().items() if key not in meaningless}
 
 
 @dataclass(frozen=True)

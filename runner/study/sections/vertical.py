@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from mpc_protocols.psu.identifiers.phone import CALLING_CODES
 from mpc_protocols.psu.method import METHODS
 from runner.study.declared.table import Table, nearest, value_text
-from runner.study.declared.tables import Alignment, Privacy, Unit
+from runner.study.declared.tables import ADD_REMOVE_ONLY, PSU_ONLY, Alignment, Privacy, Unit
 from runner.study.model import Party
 from runner.study.owners import misfits_of_method, several_owners
 from synth.domain import BROKEN_ROWS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 
 NORMALISE = ("text", "exact", "name", "email", "date")
-_PSU_ONLY = ("via", "id", "duplicates", "normalise", "security", "pad_to")
 
 
 def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy) -> Alignment:
@@ -34,7 +33,7 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     given = table.options(Alignment)
     names: tuple[str, ...] = ()
     if not given.psu:
-        for key in _PSU_ONLY:
+        for key in PSU_ONLY:
             if key in table:
                 table.problem(
                     f'has no meaning with method = "{given.method}", which joins the tables row by row; remove it',
@@ -45,7 +44,7 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     else:
         names = (table.text("id", expected="the name of the identifier's column, or a list of names"),)
     if privacy.adjacency == "replace":
-        for key in ("size_epsilon", "size_delta", "pad_to"):
+        for key in ADD_REMOVE_ONLY:
             if key in table:
                 table.problem(
                     'belongs to adjacency = "add-remove": with "replace", list sizes are public', key

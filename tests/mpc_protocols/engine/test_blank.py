@@ -57,6 +57,8 @@ EXPRESSIONS: list[Callable[[NDArray[Any]], Any]] = [
     lambda x: np.concatenate([x, np.zeros((7, 5, 2), U32)], axis=2),
     lambda x: np.concatenate([np.zeros((7, 5, 2), U32), x], axis=-1),
     lambda x: np.stack([x, x], axis=1),
+    lambda x: np.broadcast_arrays(x[0], x)[0],
+    lambda x: np.broadcast_arrays(np.zeros((3, 1, 1, 1), U64), x)[0],
     lambda x: np.where(x == 0, np.uint32(0), x),
     lambda x: np.zeros_like(x, shape=(3, 4)),
     lambda x: np.empty_like(x, np.uint8),

@@ -110,11 +110,24 @@ def run_views(arena: Arena, subject: Subject, tables: list[Codes], coins: Coins)
     return arena.run(lambda oracle: ask(oracle, list(subject.sizes), rows), tables, coins)
 
 
+def _arenas(subject: Subject) -> dict[str, Arena]:
+    """By the words for it, each backend's arena with a contributor, and without.
+
+    A contributor's counts come in parts that it draws, and a holder that adds one to its own counts has a part
+    that follows those draws: messages in which only the gates lack a mask would follow them, too. Without
+    contributors nothing but the gates hides what a holder brings.
+    """
+    found = subject.arenas
+    return found | {
+        f"{name}, no contributor": replace(arena, contributing=0) for name, arena in found.items()
+    }
+
+
 def masks(subject: Subject) -> Finding:
     """At each party of each backend: find the bytes that follow the others' rows, and redraw what the party
     lacks."""
     problems, counted, uncertain = [], {}, []
-    for name, arena in subject.arenas.items():
+    for name, arena in _arenas(subject).items():
         coins = subject.coins("views")
         secret_bytes = redraws = 0
         for party in range(arena.computing):
