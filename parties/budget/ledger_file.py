@@ -6,8 +6,8 @@ on.
 SQLite takes an empty file for a new database, and one that is missing too: what was spent would be forgotten
 without a word. So a ledger has its tables before it has its name (`parties/new_file.py`), and what bears the name
 without them is refused, as is a missing ledger beside which its runs or an unfinished transaction have left
-something. Nothing here opens the ledger's file but SQLite: closing it would end the locks that other threads'
-transactions have on it.
+something. Nothing here opens a file that may be a ledger but SQLite: closing it would end the locks that other
+threads' transactions have on it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ MIN_BYTES = 100
 OPEN_RUNS = ".open"
 """After the ledger's name: the folder of its open runs (`open_run.py`)."""
 _TRACES = ("-journal", "-wal", OPEN_RUNS)  # what is beside a ledger and never there before it
+_MAGIC = b"SQLite format 3\0"
 _VERSION = 6
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
@@ -229,8 +230,10 @@ def _found(path: Path) -> Path | None:
     if stat.S_ISDIR(status.st_mode):  # SQLite says so
         return file
     if not stat.S_ISREG(status.st_mode):  # to read a pipe is to wait for ever
-        raise ValueError("no file")
-    if status.st_size < MIN_BYTES:
+        raise BudgetRefused(f"{path} is a pipe or a device; name a file for the ledger.")
+    if status.st_size < MIN_BYTES and _MAGIC.startswith(
+        file.read_bytes()[: len(_MAGIC)]
+    ):  # else it is another's
         raise _no_ledger(path)
     if status.st_nlink > 1:  # who created it was killed right then
         _discard_parts(file)
@@ -257,7 +260,10 @@ def _refuse_astray(path: Path, file: Path) -> None:
 
 
 def _is_cut(file: Path, database: sqlite3.Connection) -> bool:
-    """Whether a part of the last page is missing, which SQLite would read as zeros. At the beginning of a transaction."""
+    """Whether a part of the last page is missing, which SQLite would read as zeros. At the beginning of a
+    transaction."""
+    if database.execute("PRAGMA journal_mode").fetchone() == ("wal",):  # as another program left it
+        return False  # pages may be in a file of their own
     (pages,), (size,) = (
         database.execute(f"PRAGMA {what}").fetchone() for what in ("page_count", "page_size")
     )
@@ -326,8 +332,8 @@ def _build(part: Path) -> None:
 
 
 def _discard_parts(file: Path) -> None:
-    with suppress(OSError):
-        for part in file.parent.glob(f".{glob.escape(file.name)}.*.part"):
+    for part in file.parent.glob(f".{glob.escape(file.name)}.*.part"):
+        with suppress(OSError):
             part.unlink(missing_ok=True)
 
 

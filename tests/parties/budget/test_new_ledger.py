@@ -23,7 +23,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.ledger_file import MIN_BYTES, NoLedger
 from parties.budget.spending import Proposal
 from parties.new_file import put_in_place
-from tests.parties.budget.test_ledger import EVENT, KILLED, ROWS, RUN, another
+from tests.parties.budget.test_ledger import EVENT, ROWS, RUN, another
 
 PROPOSAL = Proposal("patients", "study", "cd" * 32, ("south",), ROWS, "ef" * 32, 500)
 USES: dict[str, Callable[[Ledger], object]] = {
@@ -93,6 +93,14 @@ def test_a_ledger_of_which_the_end_is_missing_is_damaged(used: Ledger, share: fl
     assert not used.is_whole()
 
 
+def test_a_short_file_of_somebody_else_s_is_not_to_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("remember the milk\n")
+    for use in ("reserve", "entries", "rehearse"):
+        with pytest.raises(BudgetRefused, match="cannot be used") as caught:
+            USES[use](Ledger(tmp_path / "notes"))
+        assert "remove" not in caught.value.sentence
+
+
 def test_a_ledger_of_zeros_is_refused(used: Ledger) -> None:
     used.path.write_bytes(bytes(used.path.stat().st_size))  # what a crash of some file systems leaves
     for use in ("reserve", "entries", "rehearse"):
@@ -126,12 +134,35 @@ def test_a_ledger_that_is_removed_during_a_run_is_not_begun_anew_by_its_end(tmp_
     assert not ledger.path.exists()
 
 
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+from parties.budget.ledger import Ledger
+from tests.parties.budget.test_ledger import another
+ledger = Ledger(sys.argv[1])
+with ledger.transaction() as database:
+    database.execute("PRAGMA cache_size = 1")  # the file is written before the commit
+    for number in range(2, 200):
+        ledger._insert(database, another(number))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_while_writing(ledger: Ledger) -> Path:
+    """Leave half a transaction in a ledger's file; its journal, which undoes it."""
+    assert subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(ledger.path)]).returncode == -9
+    journal = ledger.path.with_name("ledger.db-journal")
+    assert journal.read_bytes()[0]  # SQLite rolls back into whatever bears the ledger's name
+    return journal
+
+
+def test_a_ledger_is_whole_whose_transaction_a_kill_has_left_half_done(used: Ledger) -> None:
+    journal = killed_while_writing(used)
+    assert used.is_whole() and not journal.exists()
+    assert [entry.reservation.run for entry in used.entries()] == ["run-1"]
+
+
 def test_a_new_ledger_does_not_meet_the_journal_of_one_that_was_removed(used: Ledger) -> None:
-    assert subprocess.run([sys.executable, "-c", KILLED, str(used.path)]).returncode == -9
-    journal = used.path.with_name("ledger.db-journal")
-    assert journal.stat().st_size  # SQLite would roll back into whatever bears the ledger's name
-    assert used.is_whole()  # and does, into this one
-    assert subprocess.run([sys.executable, "-c", KILLED, str(used.path)]).returncode == -9
+    journal = killed_while_writing(used)
     used.path.unlink()
     shutil.rmtree(used.path.with_name("ledger.db.open"))
     with pytest.raises(BudgetRefused, match=r"ledger\.db-journal shows that there was one"):
@@ -360,7 +391,7 @@ def test_a_link_to_a_disk_that_is_not_there_is_no_place_for_a_new_ledger(tmp_pat
 def test_a_pipe_is_no_ledger_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ledger.db")
     for use in ("reserve", "entries", "rehearse"):
-        with pytest.raises(BudgetRefused, match="cannot be used"):
+        with pytest.raises(BudgetRefused, match=r"ledger\.db is a pipe or a device; name a file"):
             USES[use](Ledger(tmp_path / "ledger.db"))
 
 
@@ -379,6 +410,20 @@ def test_names_that_mean_something_to_sqlite_are_names(tmp_path: Path) -> None:
         with suppress(FileNotFoundError):
             (tmp_path / f"{name}-journal").unlink()
     assert all(not path.name.endswith(".part") for path in tmp_path.iterdir())
+
+
+def test_a_ledger_that_another_program_has_set_to_a_write_ahead_log_is_one(used: Ledger) -> None:
+    with closing(sqlite3.connect(used.path)) as other:
+        assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM runs").fetchone()  # so that nothing goes over into the file
+        for number in range(2, 60):
+            used.reserve(another(number)).settle()
+        assert len(used.entries()) == 59 and used.is_whole()
+    used.path.unlink()
+    used.path.with_name("ledger.db-wal").touch()
+    with pytest.raises(BudgetRefused, match="is missing"):
+        used.entries()
 
 
 def test_a_ledger_under_a_relative_name_is_beside_the_process(
