@@ -66,6 +66,11 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number such as 1000 or 1e5, got {text!r}")
 
 
+def may_replace(parser: argparse.ArgumentParser, option: str = "--out", what: str = "a file there") -> None:
+    """Declare --replace of a command that writes a file (`outdir.spare`)."""
+    parser.add_argument("--replace", action="store_true", help=f"with {option}: {what} may be replaced")
+
+
 def one_thread() -> None:
     """Have this process multiply in one thread, unless the user has said how many: before NumPy is imported,
     in a command that does all the work itself. None of its products is large enough for a second thread,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
 import shutil
@@ -365,6 +366,44 @@ def test_nothing_is_written_over_what_was_released(here: Path, capsys: pytest.Ca
         assert main(shlex.split(line)) == 2, line
         one_sentence(capsys, "which nothing replaces")
     assert before == {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("sample out -n 5 -o table.csv", "table.csv"),
+        ("sample out -n 5 -o table.parquet", "table.parquet"),
+        ("sample out -n 5 --replicates 2 -o table.csv", "table.2.csv"),
+        ("graph out -o table.graphml", "table.graphml"),
+        ("tally study.toml --data north.csv -o table.csv", "table.csv"),
+        ("evaluate out --real north.csv --html table.html", "table.html"),
+    ],
+)
+def test_a_file_that_is_there_is_replaced_on_request_only(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, file: str
+) -> None:
+    """It may be the table that the run was made from."""
+    words = shlex.split(line)
+    words[-1] = str(tmp_path / words[-1])
+    (tmp_path / file).write_text("a precious table\n")
+    assert main(words) == 2
+    one_sentence(
+        capsys,
+        f"{words[-2].replace('-o', '--out')} {tmp_path / file} is there already; name another file, or let this one take its "
+        "place with --replace.",
+    )
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "a precious table\n")]
+    assert main([*words, "--replace"]) == 0
+    assert b"precious" not in (tmp_path / file).read_bytes()
+    if line.startswith("tally"):  # counts of new data take the place of the last ones
+        assert main(words) == 0
+    if line.startswith("evaluate"):
+        assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    (tmp_path / file).unlink()
+    os.mkfifo(tmp_path / file)
+    assert main([*words, "--replace"]) == 2
+    one_sentence(capsys, "is no file that could be replaced")
 
 
 def test_questions_may_stand_behind_an_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

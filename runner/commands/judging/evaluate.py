@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
 from runner.report.files import load
+from runner.results import outdir
 from runner.results.finished_run import agreed_study, open_run
 from runner.results.linked import linked_of
-from runner.results.outdir import RUN
 from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
 from runner.review.evaluation.linked import judge_linked
 from runner.review.evaluation.linked_rows import real_tables, released_tables
@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(
             f"--html {arguments.html} lies in the run's directory, which is passed on; write the page elsewhere."
         )
+    if arguments.html is not None:
+        outdir.spare(arguments.html, "--html", replace=arguments.replace)
     finished = load(arguments.dir)
     linked = linked_of(finished.facts, finished.domain, arguments.dir)
     if arguments.private_score is not None:
@@ -72,7 +74,7 @@ def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Ta
     ledger is not touched."""
     if arguments.private is None:
         return partial(real_rows, domain=finished.domain)
-    study = agreed_study(finished.facts, arguments.dir / RUN)
+    study = agreed_study(finished.facts, arguments.dir / outdir.RUN)
     return partial(rows_by_rules, study=study, rules=private_file.load(arguments.private).rules)
 
 
@@ -84,7 +86,7 @@ def _linked(arguments: argparse.Namespace, finished: Run, linked: LinkedTables) 
         raise UsageError(
             "--html is a page of one table; of linked tables ask for --json, or read what is printed."
         )
-    study = agreed_study(finished.facts, arguments.dir / RUN)
+    study = agreed_study(finished.facts, arguments.dir / outdir.RUN)
     rules = None if arguments.private is None else private_file.load(arguments.private).rules
     real = real_tables(_places(arguments.real, "--real", linked), study, rules)
     held_out = (

@@ -3,8 +3,8 @@
 A model answers yes or no, so a label becomes a few such questions, each with a model of its own, and the figure is
 the mean of their areas. A label of up to `MAX_VALUES` values is asked for each against the rest. One of more, whose
 order means something (an age), is asked for by three cuts, near the quartiles of the real rows; one without an order
-(an occupation), or of codes, which may be names, for those values that most real rows have. So the work is bounded, and does not go into the rare
-values, whose areas are mostly chance.
+(an occupation), or of codes, which may be names, for those values that most real rows have. So the work is bounded,
+and does not go into the rare values, whose areas are mostly chance.
 """
 
 from __future__ import annotations

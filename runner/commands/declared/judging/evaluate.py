@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -75,3 +75,4 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page, for you alone")
+    may_replace(parser, "--html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -40,3 +40,4 @@ def add(commands: Commands) -> None:
         help="the part: a .csv or .parquet file; of linked tables a folder of them, of the same persons",
     )
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
+    may_replace(parser, what="also a file that holds no counts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -69,4 +69,4 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="with --out: one file for each computing party, FILE.PARTY.bundle",
     )
-    parser.add_argument("--replace", action="store_true", help="with --out: a file there may be replaced")
+    may_replace(parser)
