@@ -79,6 +79,12 @@ def one_thread() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+def private_path(text: str) -> Path:
+    """For argparse: `--private FILE` of a command that has one party, or NAME=FILE as commands of several have it."""
+    name, equals, file = text.partition("=")
+    return Path(file) if name and equals and file and not Path(text).exists() else Path(text)
+
+
 def private_file_of_one(given: Sequence[str], party: str) -> Path | None:
     """`--private FILE`, or as without `--party` NAME=FILE of this party. Raises `UsageError`."""
     if len(given) > 1:

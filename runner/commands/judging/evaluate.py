@@ -49,6 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
         _linked(arguments, finished, linked)
         return
     read = _reader(arguments, finished)
+    for option, given in (("--real", arguments.real), ("--test", arguments.test or [])):
+        _refuse_own(arguments.dir / outdir.table_of(finished.facts), option, given)
     real = read(_file(arguments.real, "--real"))
     held_out = None if arguments.test is None else read(_file(arguments.test, "--test"))
     found = judge(finished, real, held_out, arguments.label)
@@ -60,6 +62,15 @@ def run(arguments: argparse.Namespace) -> None:
             raise UsageError(
                 f"--html {arguments.html} cannot be written ({reason(error)}); name another file."
             ) from None
+
+
+def _refuse_own(table: Path, option: str, given: Sequence[str]) -> None:
+    """Raise `UsageError` for the run's own table, which any table would be judged good by."""
+    for text in given:
+        if Path(text).is_file() and table.is_file() and Path(text).samefile(table):
+            raise UsageError(
+                f"{option} {text} is the run's own synthetic table, and real rows judge it; name a file of these."
+            )
 
 
 def _file(given: Sequence[str], option: str) -> Path:

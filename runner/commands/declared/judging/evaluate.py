@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command, may_replace
+from runner.commands import carried_out_by, command, may_replace, private_path
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--private",
         metavar="FILE",
-        type=Path,
+        type=private_path,
         help="a custodian's private file: how its rows are read; with --private-score also ledger, data set and cap",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
