@@ -269,6 +269,8 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("query out age:sxe", 2, "its columns: "),
         ("sample out -n 5 -w sex=F", 2, """'F' is not a value of it (did you mean "f"?)."""),
         ("sample out -n 5 -w sex=", 2, "Column sex: a missing value is not a value of it ("),
+        ("infer out 'share(sex)'", 2, "needs a comparison, such as sex == ..., where it has ')'"),
+        ("infer out 'share(sex = f)'", 2, "has a single =; a comparison is written ==."),
         # the ledger
         ("ledger check --private north=north.toml --ledger none.db", 2, "none.db does not exist"),
         ("ledger show --ledger none.db", 2, "does not exist"),
