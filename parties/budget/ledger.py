@@ -35,7 +35,7 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run
 from parties.budget.account import Cap, aligned, check_cap
-from parties.budget.ledger_file import default_path, rehearse, transaction
+from parties.budget.ledger_file import OPEN_RUNS, default_path, exists, is_whole, rehearse, transaction
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RecordedEvent, RunFile, as_recorded
 from parties.budget.spending import (
@@ -59,8 +59,8 @@ _FIELDS = (
 
 
 class Ledger:
-    """The ledger in one file, created when first used. Safe with concurrent runs; every change is durable on
-    return.
+    """The ledger in one file, created when first used, whole or not at all. Safe with concurrent runs; every
+    change is durable on return.
 
     Raises `BudgetRefused` also when the file cannot be read or written: a charge that cannot be recorded is
     not made.
@@ -151,7 +151,7 @@ class Ledger:
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file:
         no runs."""
-        if not os.path.exists(self.path):
+        if not self.exists():
             return []
         self._settle_dead()
         with self.transaction() as database:
@@ -180,7 +180,7 @@ class Ledger:
 
     def refusals(self, dataset: str | None = None) -> list[Refusal]:
         """What was refused for the dataset (for all datasets), oldest first. No file: nothing."""
-        if not os.path.exists(self.path):
+        if not self.exists():
             return []
         with self.transaction() as database:
             return [
@@ -312,7 +312,16 @@ class Ledger:
             self._open_run_path(number).unlink()
 
     def _open_run_path(self, number: int) -> Path:
-        return self.path.with_name(self.path.name + ".open") / str(number)
+        return self.path.with_name(self.path.name + OPEN_RUNS) / str(number)
+
+    def exists(self) -> bool:
+        """Whether there is one yet. Raises `BudgetRefused` if there has been one (`ledger_file.exists`)."""
+        return exists(self.path)
+
+    def is_whole(self) -> bool:
+        """Whether the file of a ledger that exists is undamaged. Raises `BudgetRefused`
+        (`ledger_file.is_whole`)."""
+        return is_whole(self.path)
 
     def rehearse(self) -> None:
         """Try whether a run could be charged here; nothing is left behind. Raises `BudgetRefused` as the run

@@ -14,6 +14,8 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
+from parties.new_file import put_in_place, sync
+
 _PART = ".part"
 
 
@@ -33,10 +35,10 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
             if replace:
                 os.replace(part, path)
             else:
-                os.link(part, path)
+                put_in_place(part, path)
     finally:
         part.unlink(missing_ok=True)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def delete(paths: Iterable[Path]) -> list[Path]:
@@ -51,7 +53,7 @@ def delete(paths: Iterable[Path]) -> list[Path]:
             failed.append(path)
     for folder in folders:
         try:
-            _sync(folder)
+            sync(folder)
         except FileNotFoundError:  # nothing was there
             continue
         except OSError:
@@ -91,13 +93,5 @@ def _discarded(part: Path) -> bool:
         return not delete([part])  # while it is locked: see `_begin`
     except OSError:
         return True
-    finally:
-        os.close(descriptor)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -79,7 +79,8 @@ def _code(column: Column, name: str, value: Any) -> int:
         raise UsageError(f"Column {name}: {value!r:.60} is of a type that no column holds.") from None
     if misfits:
         meant = nearest(str(value), [written(each) for each in column.listed])
-        raise UsageError(f"Column {name}: {value!r:.60} is not a value of it{meant} ({misfits[0].reason}).")
+        said = "a missing value" if value is None else f"{value!r:.60}"
+        raise UsageError(f"Column {name}: {said} is not a value of it{meant or f' ({misfits[0].reason})'}.")
     if coder.unlisted:  # a custodian's table may hold any; somebody who asks for rows names what is declared
         texts = [written(each) for each in column.listed]
         raise UsageError(

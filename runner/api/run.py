@@ -232,17 +232,20 @@ class Run:
         """
         finished = load(self.directory)
         linked = linked_of(finished.facts, finished.domain, self.directory)
-        if linked is not None:
-            from runner.review.evaluation.linked import judge_linked
+        with running.named({}):
+            if linked is not None:
+                from runner.review.evaluation.linked import judge_linked
 
-            study = agreed_study(finished.facts, self.directory / RUN)
-            made, own = linked_rows.released_tables(self.directory, linked), _tables(real, study)
-            held_out = None if test is None else _tables(test, study)
-            return judge_linked(finished, linked, made, own, held_out, label)
-        if isinstance(real, Mapping) or isinstance(test, Mapping):
-            raise UsageError("This run has one table: give one frame of real rows, and one of test rows.")
-        fresh = None if test is None else _coded(test, finished.domain, "The frame of test rows")
-        return judge.judge(finished, _coded(real, finished.domain, "The frame of real rows"), fresh, label)
+                study = agreed_study(finished.facts, self.directory / RUN)
+                made, own = linked_rows.released_tables(self.directory, linked), _tables(real, study)
+                held_out = None if test is None else _tables(test, study)
+                return judge_linked(finished, linked, made, own, held_out, label)
+            if isinstance(real, Mapping) or isinstance(test, Mapping):
+                raise UsageError("This run has one table: give one frame of real rows, and one of test rows.")
+            fresh = None if test is None else _coded(test, finished.domain, "The frame of test rows")
+            return judge.judge(
+                finished, _coded(real, finished.domain, "The frame of real rows"), fresh, label
+            )
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -17,6 +17,7 @@ told otherwise.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -36,6 +37,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from runner.study import Study
+
+
+ARGUMENTS = {
+    "--data": "data",
+    "--label": "label",
+    "--out": "out",
+    "--private": "private",
+    "--replace": "replace=True",
+    "--resume": "`cosynth run --resume`",
+}
+"""What options are called in Python; what has no argument is done by the command."""
+OPTIONS = re.compile(rf"(?<![\w`-])({'|'.join(ARGUMENTS)})(?![\w-])")
 
 
 def load(directory: str | os.PathLike[str]) -> Run:
@@ -136,13 +149,13 @@ def _holds_one_type(column: Any) -> bool:
 
 @contextmanager
 def named(names: Mapping[Path, str]) -> Iterator[None]:
-    """Sentences about temporary files call them what the caller knows them as."""
+    """Sentences call temporary files what the caller knows them as, and options, which they are written with, by the
+    names of arguments."""
     try:
         yield
     except CosynthError as error:
-        sentence = error.sentence
+        sentence = OPTIONS.sub(lambda option: ARGUMENTS[option[0]], error.sentence)
         for file, name in names.items():
             sentence = sentence.replace(str(file.resolve()), name).replace(str(file), name)
-        if sentence == error.sentence:
-            raise
-        raise type(error)(sentence) from None
+        error.sentence, error.args = sentence, (sentence,)
+        raise error from None

@@ -33,6 +33,8 @@ def budget(
     except (BudgetRefused, OutOfResources) as error:
         yield problem(error)
         return
+    if not ledger.exists():
+        yield note(f"{ledger.path} does not exist yet: nothing counts as spent, and the first run makes it")
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
     yield from contributors.waves(study, party, dataset, ledger)

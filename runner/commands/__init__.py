@@ -66,12 +66,23 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number such as 1000 or 1e5, got {text!r}")
 
 
+def may_replace(parser: argparse.ArgumentParser, option: str = "--out", what: str = "a file there") -> None:
+    """Declare --replace of a command that writes a file (`outdir.spare`)."""
+    parser.add_argument("--replace", action="store_true", help=f"with {option}: {what} may be replaced")
+
+
 def one_thread() -> None:
     """Have this process multiply in one thread, unless the user has said how many: before NumPy is imported,
     in a command that does all the work itself. None of its products is large enough for a second thread,
     which would only spin."""
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def private_path(text: str) -> Path:
+    """For argparse: `--private FILE` of a command that has one party, or NAME=FILE as commands of several have it."""
+    name, equals, file = text.partition("=")
+    return Path(file) if name and equals and file and not Path(text).exists() else Path(text)
 
 
 def private_file_of_one(given: Sequence[str], party: str) -> Path | None:

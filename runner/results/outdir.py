@@ -74,11 +74,22 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 results."""
 
 
-def spare(target: Path, option: str = "--out") -> None:
-    """Raise `UsageError` for a file of a finished run: no command writes over what was released."""
+def spare(target: Path, option: str = "--out", *, replace: bool = False) -> None:
+    """Raise `UsageError` for what no command writes over: a file of a finished run, a directory, a device, and, unless
+    the user has said --replace, any other file."""
     if target.name in FILES and (target.parent / RUN).is_file():
         raise UsageError(
             f"{option} {target} is a file of a finished run, which nothing replaces; name another file."
+        )
+    if target.is_dir():
+        raise UsageError(f"{option} {target} is a directory; name a file in it.")
+    if not os.path.lexists(target):
+        return
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{option} {target} is no file that could be replaced; name another one.")
+    if not replace:
+        raise UsageError(
+            f"{option} {target} is there already; name another file, or let this one take its place with --replace."
         )
 
 
@@ -180,10 +191,9 @@ def _locked(lock: int, wait: Callable[[float], None]) -> bool:
 
 
 _OCCUPIED: dict[State, str] = {
-    "finished": "--out {} holds a finished run; name another directory, or let this run take its place with --replace "
-    "(from Python: replace=True).",
+    "finished": "--out {} holds a finished run; name another directory, or let this run take its place with --replace.",
     "interrupted": "--out {} holds an interrupted run, which has spent privacy budget; go on with it with --resume, let this "
-    "run take its place with --replace (from Python: replace=True), or name another directory.",
+    "run take its place with --replace, or name another directory.",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -60,9 +61,10 @@ def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[st
     domain, asked = run.domain, tuple(columns)
     for name in asked:
         if name not in domain:
-            if "," in name and all(part in domain for part in name.split(",")):
+            apart = re.split(r"\s*[,:;+*&]\s*|\s+x\s+", name)
+            if len(apart) > 1 and all(part in domain for part in apart):
                 raise UsageError(
-                    f"{place} has no column {name}; write {name.replace(',', ' ')}, with blanks between them."
+                    f"{place} has no column {name}; write {' '.join(apart)}, with blanks between them."
                 )
             raise UsageError(
                 f"{place} has no column {name}{nearest(name, domain.names)}; its columns: {', '.join(domain.names)}."

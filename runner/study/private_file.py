@@ -28,7 +28,7 @@ from parties.data.location import KINDS_OF_FILES
 from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
 from runner.study.declared.private_keys import LedgerKeys, PrivateKeys
-from runner.study.declared.table import Table, read_toml, value_text
+from runner.study.declared.table import Table, read_toml, study_instead, value_text
 from runner.study.hashing import digest
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
@@ -247,7 +247,10 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
 
 
 def _read(path: Path, found: list[str]) -> Private:
-    table = Table(read_toml(path), str(path), "", PrivateKeys, found)
+    tree = read_toml(path)
+    if study := study_instead(str(path), tree):
+        raise StudyInvalid(study)
+    table = Table(tree, str(path), "", PrivateKeys, found)
     read = _reader(table, PrivateKeys)
 
     def place(key: str) -> Path | None:

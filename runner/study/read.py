@@ -99,6 +99,12 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     found: list[str] = []
     if private := private_instead(str(path), tree):
         return None, [private]
+    if tree.keys() == {"domain"}:
+        study = path.with_name("study.toml")
+        return None, [
+            f"{path}: has columns only, which belong to a study; once they are confirmed, append it to that, and name that: "
+            f"`cat {quote(str(path))} >> {quote(str(study))}`."
+        ]
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found, HOMES)
     stated = has_workload(tree) and "table" not in tree  # linked tables have a workload of their own
     needed = ("study", "privacy", *(("workload",) if stated else ()), "domain", "party")

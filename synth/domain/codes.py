@@ -24,6 +24,7 @@ class Codes(Column):
     unit: ClassVar[str] = "code"
     textual: ClassVar[bool] = False
     ordered: ClassVar[bool] = True
+    nominal: ClassVar[bool] = True
     missing: ClassVar[bool] = False  # type: ignore[misc]
     value_type: ClassVar[type] = int
     line: ClassVar[str] = "codes"

@@ -47,6 +47,8 @@ class Column(ABC):
     """Whether its values are numbers that can be added, and have a decimal mark in a table."""
     ordered: ClassVar[bool] = False
     """Whether neighbouring codes are alike."""
+    nominal: ClassVar[bool] = False
+    """Whether ordered codes may yet be names, of which none is above another."""
     size: int
     missing: bool
     low: int | float

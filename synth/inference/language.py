@@ -151,6 +151,8 @@ class _Reader:
         text = text.rstrip()
         while place < len(text):
             match = _TOKEN.match(text, place)
+            if match is None and re.match(r"\s*=[^=]", text[place:]):
+                raise Unanswerable(f"The question {whole!r:.80} has a single =; a comparison is written ==.")
             if match is None:
                 raise Unanswerable(
                     f"The question {whole!r:.80} has something unreadable at {text[place:].strip()!r:.20}; texts stand in "
@@ -253,7 +255,8 @@ class _Reader:
         for operator in ("==", "!=", "<=", ">=", "<", ">"):
             if self.takes(operator):
                 return Condition(column, operator, (self._value(),))
-        self.need("in")
+        if not self.takes("in"):
+            self._refuse(f"a comparison, such as {column} == ...,")
         self.need("[")
         values = [self._value()]
         while self.takes(","):

@@ -518,7 +518,7 @@ def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.csv"
     run("sample", finished / "out", "--rows", 500, "--out", again, "--seed", 3)
     assert again.read_bytes() == target.read_bytes()
-    run("sample", finished / "out", "--rows", 500, "--out", again)
+    assert run("sample", finished / "out", "--rows", 500, "--out", again, "--replace")[0] == 0
     assert again.read_bytes() != target.read_bytes()
 
 
@@ -559,7 +559,7 @@ def test_samples_are_parquet_where_the_file_says_so(run: Run, finished: Path, tm
     assert [str(kind) for kind in read.schema.types] == ["double", "string", "string"]
     pd.testing.assert_frame_equal(read.to_pandas().fillna("none"), frame.fillna("none"), check_dtype=False)
     assert read.column("work").null_count == frame["work"].isna().sum()
-    assert run("sample", finished / "out", "--rows", 0, "--out", table)[0] == 0
+    assert run("sample", finished / "out", "--rows", 0, "--out", table, "--replace")[0] == 0
     assert pq.read_table(table).shape == (0, 3)
 
 

@@ -369,7 +369,9 @@ def test_units_and_dataframes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )  # the frames' rows are what was measured
     # a third row of one person is refused, in a sentence without the person
     frames["west"].loc[2, "person"] = "p0"
-    with pytest.raises(UsageError, match="replace=True"):
+    with pytest.raises(
+        UsageError, match=r"^out .* holds a finished run; .* take its place with replace=True\.$"
+    ):
         run_study(trial.path, frames, tmp_path / "out")
     with pytest.raises(DataRefused, match='"person"') as refused:
         run_study(trial.path, frames, tmp_path / "out", replace=True)

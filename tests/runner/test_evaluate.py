@@ -250,12 +250,14 @@ def test_a_label_of_many_values_is_asked_for_by_few_questions() -> None:
                 "age": {"kind": "integer", "low": 0, "high": 99, "missing": True},
                 "place": {"kind": "categorical", "values": [f"p{k}" for k in range(40)]},
                 "few": {"kind": "categorical", "values": ["a", "b", "c"]},
+                "code": {"kind": "codes", "size": 40},
             }
         }
     )
     age = np.append(rng.integers(0, 80, 3000), np.full(200, 100))
     place = np.minimum(rng.geometric(0.2, len(age)) - 1, 39)
-    real = np.column_stack([age, place, np.where(age >= 40, 2, age % 2)])
+    code = 39 - place  # an occupation's: most people have the last ones, and none is above another
+    real = np.column_stack([age, place, np.where(age >= 40, 2, age % 2), code])
     cuts = prediction.questions(domain, "age", real)
     assert [cut.high for cut in cuts] == [100] * 3 and {cut.missing for cut in cuts} == {100}
     shares = [float(np.mean(age[age < 100] >= cut.low)) for cut in cuts]
@@ -263,6 +265,8 @@ def test_a_label_of_many_values_is_asked_for_by_few_questions() -> None:
     assert [question.words for question in prediction.questions(domain, "few", real)] == ["a", "b", "c"]
     named = prediction.questions(domain, "place", real)
     assert [question.words for question in named] == [f"p{k}" for k in range(8)]
+    coded = prediction.questions(domain, "code", real)
+    assert [question.words for question in coded] == [str(k) for k in range(32, 40)]
     found = prediction.predicted(domain, "age", cuts, [(real, real, real)])
     assert found.value == found.real > 0.85 and list(found.asked) == [cut.words for cut in cuts]
     assert cuts[1].words == f"{cuts[1].low} and above"
@@ -270,7 +274,7 @@ def test_a_label_of_many_values_is_asked_for_by_few_questions() -> None:
         prediction.predicted(domain, "few", prediction.questions(domain, "few", real), [(real,) * 3]).asked
         == []
     )
-    alone = np.column_stack([np.zeros(9, int), np.zeros(9, int), np.zeros(9, int)])
+    alone = np.zeros((9, 4), int)
     for label, said in (("age", "one value of it only"), ("plase", '(did you mean "place"?)')):
         with pytest.raises(UsageError) as raised:
             prediction.questions(domain, label, alone)

@@ -95,7 +95,10 @@ def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp
     }
     assert {row["pid"] for row in read(more / "visits.csv")} <= {str(number) for number in range(1, 51)}
     assert ask("infer", out, "mean(visits_count)").code == 0
+    assert ask("sample", out, "--rows", 50, "--out", more, "--replace").code == 0
+    (more / "patients.csv").unlink()
     for arguments, said in (
+        (("sample", out, "--rows", 50, "--out", more), "visits.csv is there already"),
         (("sample", out, "--rows", 5), "name one as --out FOLDER"),
         (
             ("sample", out, "--rows", 5, "--out", tmp_path / "new", "--where", "visits_diag=u"),

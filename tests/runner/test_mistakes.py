@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
 import shutil
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from mpc_protocols.errors import UsageError
 from runner.commands.cli import main
+from runner.commands.using.where import conditions
 from runner.results import outdir
 from runner.version import VERSION
+from synth.domain import Domain
 from tests.runner.studies import STUDY
 
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')
@@ -28,6 +32,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (directory / f"{name}.csv").write_text("\n".join(["age,sex,work", *lines]) + "\n")
     (directory / "study.toml").write_text(STUDY.replace(*IDEAL))
     (directory / "north.toml").write_text('data = "north.csv"\n')
+    columns = STUDY[STUDY.index("[domain.columns.age]") : STUDY.index("[session]")]
+    (directory / "proposed.toml").write_text(columns)
     (directory / "empty").mkdir()
     (directory / "stub.db").write_text("")
     (directory / "notes.txt").write_text("no ledger\n")
@@ -229,7 +235,44 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("init study.toml", 2, "name another directory"),
         ("init new --codes sex", 2, "COLUMN=FILE"),
         ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
+        (
+            "init new --from north.csv --codes sex=north.csv",
+            2,
+            "is a custodian's own table, and what a code book",
+        ),
+        ("init new --from north.csv --codes sex=./south.csv --from south.csv", 2, "lists becomes public"),
+        (
+            "init --from north.csv south.csv",
+            2,
+            "south.csv is a file, and init makes a directory; write --from",
+        ),
+        ("plan proposed.toml", 10, "has columns only, which belong to a study"),
+        (
+            "run study.toml --private north=study.toml -o new",
+            10,
+            "looks like a study, not like a party's private",
+        ),
+        # what real rows are
+        (
+            "evaluate out --real out/synthetic.csv",
+            2,
+            "is the run's own synthetic table, and real rows judge it",
+        ),
+        (
+            "evaluate out --real north.csv --test ./out/synthetic.csv",
+            2,
+            "--test ./out/synthetic.csv is the run's",
+        ),
+        # what is asked of a table
+        ("query out age:sex", 2, "out has no column age:sex; write age sex, with blanks between them."),
+        ("query out 'age x sex'", 2, "write age sex, with blanks between them."),
+        ("query out age:sxe", 2, "its columns: "),
+        ("sample out -n 5 -w sex=F", 2, """'F' is not a value of it (did you mean "f"?)."""),
+        ("sample out -n 5 -w sex=", 2, "Column sex: a missing value is not a value of it ("),
+        ("infer out 'share(sex)'", 2, "needs a comparison, such as sex == ..., where it has ')'"),
+        ("infer out 'share(sex = f)'", 2, "has a single =; a comparison is written ==."),
         # the ledger
+        ("ledger check --private north=north.toml --ledger none.db", 2, "none.db does not exist"),
         ("ledger show --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger none.db", 2, "does not exist"),
         ("ledger check --ledger notes.txt", 30, "restore it from a backup"),
@@ -365,6 +408,55 @@ def test_nothing_is_written_over_what_was_released(here: Path, capsys: pytest.Ca
         assert main(shlex.split(line)) == 2, line
         one_sentence(capsys, "which nothing replaces")
     assert before == {path.name: path.read_bytes() for path in (here / "out").iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("sample out -n 5 -o table.csv", "table.csv"),
+        ("sample out -n 5 -o table.parquet", "table.parquet"),
+        ("sample out -n 5 --replicates 2 -o table.csv", "table.2.csv"),
+        ("graph out -o table.graphml", "table.graphml"),
+        ("tally study.toml --data north.csv -o table.csv", "table.csv"),
+        ("evaluate out --real north.csv --html table.html", "table.html"),
+    ],
+)
+def test_a_file_that_is_there_is_replaced_on_request_only(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, file: str
+) -> None:
+    """It may be the table that the run was made from."""
+    words = shlex.split(line)
+    words[-1] = str(tmp_path / words[-1])
+    (tmp_path / file).write_text("a precious table\n")
+    assert main(words) == 2
+    one_sentence(
+        capsys,
+        f"{words[-2].replace('-o', '--out')} {tmp_path / file} is there already; name another file, or let this one take its "
+        "place with --replace.",
+    )
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "a precious table\n")]
+    assert main([*words, "--replace"]) == 0
+    assert b"precious" not in (tmp_path / file).read_bytes()
+    if line.startswith("tally"):  # counts of new data take the place of the last ones
+        assert main(words) == 0
+    if line.startswith("evaluate"):
+        assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    (tmp_path / file).unlink()
+    os.mkfifo(tmp_path / file)
+    assert main([*words, "--replace"]) == 2
+    one_sentence(capsys, "is no file that could be replaced")
+
+
+def test_a_number_whose_thousands_are_set_apart_is_one_number() -> None:
+    domain = Domain.from_spec(
+        {"columns": {"cost": {"kind": "numeric", "low": 0, "high": 20_000, "bins": 20}}}
+    )
+    for text in ("1,000", "1'000", "1 000", "1\N{NO-BREAK SPACE}000"):
+        with pytest.raises(UsageError, match=r"is written otherwise here: --where cost=1000\."):
+            conditions([f"cost={text}"], domain)
+    with pytest.raises(UsageError, match=r"--where cost=10 --where cost=20\."):
+        conditions(["cost=10,20"], domain)
 
 
 def test_questions_may_stand_behind_an_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mpc_protocols.errors import DataRefused
 from parties.budget.ledger_file import default_path
+from parties.new_file import put_in_place
 
 BYTES = 32
 SUFFIX = ".draws"
@@ -55,7 +56,7 @@ def _secret(file: Path) -> bytes:
             stream.flush()
             os.fsync(stream.fileno())
         with suppress(FileExistsError):  # another run of this custodian was first: its secret counts
-            os.link(part, file)
+            put_in_place(part, file)
         return _read(file)
     except OSError:
         raise _unusable(file) from None

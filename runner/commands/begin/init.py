@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,14 +60,20 @@ def _tables(
     return tables
 
 
-def _booked(arguments: argparse.Namespace) -> dict[str, tuple[Value, ...]]:
+def _booked(arguments: argparse.Namespace, tables: Iterable[Path]) -> dict[str, tuple[Value, ...]]:
     """`--codes COLUMN=FILE`..., by the column. Raises `UsageError`."""
     booked = {}
     for text in arguments.codes:
         name, mark, file = text.partition("=")
         if not (name and mark and file):
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
-        booked[name] = code_books.read(Path(os.path.expanduser(file)))
+        book = Path(os.path.expanduser(file))
+        if any(book.is_file() and table.is_file() and book.samefile(table) for table in tables):
+            raise UsageError(
+                f"--codes {text} is a custodian's own table, and what a code book lists becomes public; name a published list of "
+                f"the values of {name}, or leave it out."
+            )
+        booked[name] = code_books.read(book)
     return booked
 
 
@@ -85,7 +91,7 @@ def _of_linked(arguments: argparse.Namespace) -> dict[str, str]:
             "--linked needs the table of people and, by a further --linked, what belongs to them."
         )
     places = {name: place_of(path) for name, path in tables.items()}
-    found, booked = linked_proposal(places, arguments.key), _booked(arguments)
+    found, booked = linked_proposal(places, arguments.key), _booked(arguments, tables.values())
     children = [child.name for child in found.children]
     proposed = proposal_file(
         ", ".join(map(str, tables.values())),
@@ -107,7 +113,7 @@ def _of_linked(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
     """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
-    booked = _booked(arguments)
+    booked = _booked(arguments, tables.values())
     study = template(arguments.vertical, booked_columns(booked) + "\n" + CONFIRM)
     files = {"study.toml": study, "private.example.toml": private_template()}
     if not tables:
@@ -156,6 +162,10 @@ def run(arguments: argparse.Namespace) -> None:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
     files["study.toml"] = called(files["study.toml"], directory.resolve().name)
     files["study.schema.json"] = schema_text()
+    if directory.is_file() and tables:
+        raise UsageError(
+            f"{directory} is a file, and init makes a directory; write --from before each table, and name a directory."
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in files:

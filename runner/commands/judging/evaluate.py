@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
 from runner.report.files import load
+from runner.results import outdir
 from runner.results.finished_run import agreed_study, open_run
 from runner.results.linked import linked_of
-from runner.results.outdir import RUN
 from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
 from runner.review.evaluation.linked import judge_linked
 from runner.review.evaluation.linked_rows import real_tables, released_tables
@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(
             f"--html {arguments.html} lies in the run's directory, which is passed on; write the page elsewhere."
         )
+    if arguments.html is not None:
+        outdir.spare(arguments.html, "--html", replace=arguments.replace)
     finished = load(arguments.dir)
     linked = linked_of(finished.facts, finished.domain, arguments.dir)
     if arguments.private_score is not None:
@@ -47,6 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
         _linked(arguments, finished, linked)
         return
     read = _reader(arguments, finished)
+    for option, given in (("--real", arguments.real), ("--test", arguments.test or [])):
+        _refuse_own(arguments.dir / outdir.table_of(finished.facts), option, given)
     real = read(_file(arguments.real, "--real"))
     held_out = None if arguments.test is None else read(_file(arguments.test, "--test"))
     found = judge(finished, real, held_out, arguments.label)
@@ -58,6 +62,15 @@ def run(arguments: argparse.Namespace) -> None:
             raise UsageError(
                 f"--html {arguments.html} cannot be written ({reason(error)}); name another file."
             ) from None
+
+
+def _refuse_own(table: Path, option: str, given: Sequence[str]) -> None:
+    """Raise `UsageError` for the run's own table, which any table would be judged good by."""
+    for text in given:
+        if Path(text).is_file() and table.is_file() and Path(text).samefile(table):
+            raise UsageError(
+                f"{option} {text} is the run's own synthetic table, and real rows judge it; name a file of these."
+            )
 
 
 def _file(given: Sequence[str], option: str) -> Path:
@@ -72,7 +85,7 @@ def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Ta
     ledger is not touched."""
     if arguments.private is None:
         return partial(real_rows, domain=finished.domain)
-    study = agreed_study(finished.facts, arguments.dir / RUN)
+    study = agreed_study(finished.facts, arguments.dir / outdir.RUN)
     return partial(rows_by_rules, study=study, rules=private_file.load(arguments.private).rules)
 
 
@@ -84,7 +97,7 @@ def _linked(arguments: argparse.Namespace, finished: Run, linked: LinkedTables) 
         raise UsageError(
             "--html is a page of one table; of linked tables ask for --json, or read what is printed."
         )
-    study = agreed_study(finished.facts, arguments.dir / RUN)
+    study = agreed_study(finished.facts, arguments.dir / outdir.RUN)
     rules = None if arguments.private is None else private_file.load(arguments.private).rules
     real = real_tables(_places(arguments.real, "--real", linked), study, rules)
     held_out = (

@@ -6,10 +6,10 @@ import argparse
 import csv
 import json
 import math
-import sqlite3
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from mpc_protocols.process.installation import program
 from parties.budget.aborted import ABORTED
 from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
+from parties.budget.ledger_file import NoLedger
 from parties.budget.spending import STARTED
 from runner.results.formulas import harmless
 from runner.study import private_file
@@ -33,8 +34,6 @@ from synth.budget.rounding import rounded_up
 if TYPE_CHECKING:
     from parties.budget.spending import Entry, Refusal
 
-MIN_BYTES = 100
-"""Of a ledger: the header of its SQLite file."""
 NO_FILE = "no cap is known here: name the private file that sets one with --private"
 UNCAPPED = (
     "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)"
@@ -46,19 +45,16 @@ def run_check(arguments: argparse.Namespace) -> None:
     is passed."""
     settings = private_file.load(arguments.private).ledger
     ledger = Ledger(arguments.ledger or settings.file)
-    if not ledger.path.exists():
-        raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
-    _refuse_stub(ledger.path)
-    try:
-        with sqlite3.connect(f"{ledger.path.resolve().as_uri()}?mode=ro", uri=True) as file:
-            whole = file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    except sqlite3.DatabaseError:
-        whole = False
-    if not whole:
-        raise DataRefused(
-            f"{ledger.path} is not a whole ledger; restore it from a backup before the next run."
-        )
-    datasets = _datasets(ledger, settings, None, None)
+    with _files_to_judge():
+        if not ledger.exists():
+            raise UsageError(
+                f"{ledger.path} does not exist; a ledger is written by the first run with its data."
+            )
+        if not ledger.is_whole():
+            raise DataRefused(
+                f"{ledger.path} is not a whole ledger; restore it from a backup before the next run."
+            )
+        datasets = _datasets(ledger, settings, None, None)
     print(f"ok       {ledger.path}: whole, {len(datasets)} data sets")
     for dataset in datasets:
         name, left = (
@@ -77,13 +73,13 @@ def run_check(arguments: argparse.Namespace) -> None:
         print(f"ok       {name}: epsilon {rounded_up(used):g} of {dataset['cap_epsilon']:g} is taken")
 
 
-def _refuse_stub(path: Path) -> None:
-    """Raise `DataRefused` for a file that is too short for a ledger, which SQLite would take for a new one: what
-    was spent would be forgotten."""
-    if path.is_file() and path.stat().st_size < MIN_BYTES:
-        raise DataRefused(
-            f"{path} is empty or cut, and no ledger; restore it from a backup, or remove it if no run was ever charged there."
-        )
+@contextmanager
+def _files_to_judge() -> Iterator[None]:
+    """An empty or cut file is what the command was asked about, as a table would be: `DataRefused`."""
+    try:
+        yield
+    except NoLedger as error:
+        raise DataRefused(error.sentence) from None
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -93,7 +89,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
     ledger = Ledger(arguments.ledger or settings.file)
     dataset = arguments.dataset or settings.dataset
-    if not ledger.path.exists():
+    with _files_to_judge():
+        datasets = _datasets(ledger, settings, dataset, arguments.delta) if ledger.exists() else None
+    if datasets is None:
         if (arguments.ledger or settings.file) is not None:
             raise UsageError(
                 f"{ledger.path} does not exist; a ledger is written by the first run with its data."
@@ -104,8 +102,6 @@ def run(arguments: argparse.Namespace) -> None:
             else f"{ledger.path}: no run yet, nothing spent."
         )
         return
-    _refuse_stub(ledger.path)
-    datasets = _datasets(ledger, settings, dataset, arguments.delta)
     if arguments.dataset is not None and not datasets:
         names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}
         raise UsageError(

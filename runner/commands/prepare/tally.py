@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ from mpc_protocols.errors import UsageError
 from parties import core_dumps
 from parties.data.source import open_source
 from parties.data.tallies.counting import count_partition, place_of
+from parties.data.tallies.partition import MAGIC
 from parties.inbox.files import discard_unfinished, write_private
 from runner.party.own_counts import counting_of
 from runner.party.synthesis import counted, plan_of
+from runner.results import outdir
 from runner.study import DataLocation, load, private_file
 from runner.study.declared.table import nearest
 
@@ -29,6 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out
     if not out.parent.is_dir():
         raise UsageError(f"The folder of {out} is not there; make it first.")
+    outdir.spare(out, replace=arguments.replace or _is_tally(out))
     if study.linked is not None and not arguments.data.is_dir():
         raise UsageError(
             f"--data {arguments.data} must be a folder with a file of each linked table, as {study.linked.parent}.csv, all "
@@ -49,6 +53,15 @@ def run(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); name another place.") from None
     print(f"{out} ({len(content):,} bytes): private, for this custodian alone")
+
+
+def _is_tally(path: Path) -> bool:
+    """Whether there are counts already: those of new data take their place."""
+    if not path.is_file():
+        return False
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+    return False
 
 
 def _check_party(study: Study, name: str) -> None:

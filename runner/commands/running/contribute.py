@@ -11,6 +11,7 @@ from parties import core_dumps
 from parties.inbox.files import discard_unfinished, write_private
 from parties.inbox.upload import Box, client_tls
 from runner.contributors.contributing import Contribution, make_key
+from runner.results import outdir
 from runner.study import load, private_file
 from runner.study.sections.contributors import key_line
 from runner.study.sections.parties import NAME, address_of
@@ -89,8 +90,7 @@ def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
     }
     files = list(places.values()) if arguments.split else [out]
     for file in files:
-        if file.exists() and not arguments.replace:
-            raise UsageError(f"{file} is there already; name another file, or say --replace.")
+        outdir.spare(file, replace=arguments.replace)
         if not file.parent.is_dir():
             raise UsageError(f"The folder of {file} is not there; make it first.")
         discard_unfinished(file.parent, file.name)

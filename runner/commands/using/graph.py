@@ -20,9 +20,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     finished = open_run(arguments.dir)
     target: Path = arguments.out or arguments.dir / (outdir.TREE if arguments.tree else outdir.GRAPH)
-    outdir.spare(target)
-    if target.is_dir():
-        raise UsageError(f"--out {target} is a directory; name a file in it.")
+    outdir.spare(target, replace=arguments.out is None or arguments.replace)
     try:
         write(target, (junction_tree if arguments.tree else attribute_graph)(finished))
     except OSError as error:

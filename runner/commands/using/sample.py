@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     suffix = ".csv" if target is None else target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out {target} must end in .csv or .parquet, which says what is written.")
-    if target is not None:
-        outdir.spare(target)
+    if target is not None and arguments.replicates is None:
+        outdir.spare(target, replace=arguments.replace)
     finished = open_run(arguments.dir)
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     if arguments.csv_safe and suffix != ".csv":
@@ -105,6 +105,8 @@ def _linked(arguments: argparse.Namespace) -> None:
     finished = open_run(arguments.dir)
     linked = linked_of(finished.facts, finished.domain, arguments.dir)
     assert linked is not None
+    for table in linked.names:
+        outdir.spare(target / f"{table}.csv", replace=arguments.replace)
     seed, model = secrets.randbits(64) if arguments.seed is None else arguments.seed, finished.model
     if arguments.where:
         where = conditions(arguments.where, finished.domain)
@@ -143,15 +145,16 @@ def _replicates(
         raise UsageError(
             "--replicates are of whole tables; choose rows of a kind from them, without --where."
         )
+    files = [target.with_stem(f"{target.stem}.{place}") for place in range(1, number + 1)]
+    for file in files:
+        outdir.spare(file, replace=arguments.replace)
     check_form(finished.facts)
     made = Replicates(finished.model, measurements_of(arguments.dir, finished.domain), finished.facts)
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent) as name:
-            files = []
-            for place, codes in enumerate(draw_tables(made, number, arguments.rows, seed), 1):
-                files.append((Path(name) / str(place), target.with_stem(f"{target.stem}.{place}")))
-                write(files[-1][0], codes, finished.domain, seed + place - 1)
-            for file, final in files:
-                file.replace(final)
+            for place, codes in enumerate(draw_tables(made, number, arguments.rows, seed)):
+                write(Path(name) / str(place), codes, finished.domain, seed + place)
+            for place, file in enumerate(files):
+                (Path(name) / str(place)).replace(file)
     except OSError as error:
         raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None

@@ -21,6 +21,9 @@ _NEXT: Final = re.compile(r"\s*(?:[,;&]+|\band\b)\s*(?=[^=<>!,;&]+[=<>!])", re.I
 _OR: Final = re.compile(r"\s*(?:[,;|]+|\bor\b)\s*", re.IGNORECASE)
 """Between two values of one column."""
 _FROM_TO: Final = re.compile(r"(-?[\d.]+)\s*(?:-|:|\.\.\.|\bto\b)\s*(-?[\d.]+)")
+_GROUP: Final = r"[,'\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE} ]"
+_GROUPED: Final = re.compile(rf"-?[1-9]\d{{0,2}}(?:{_GROUP}\d{{3}})+(?:\.\d+)?")
+"""A number whose thousands are set apart."""
 _QUOTES: Final = "\"'`\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
@@ -88,6 +91,8 @@ def _of_column(column: Column, name: str, sign: str, value: str) -> list[str]:
             if sign[0] == ">"
             else f"{name}={column.written(column.low)}..{value}"
         ]
+    if column.binned and _GROUPED.fullmatch(value):  # 1,000 is no choice of 1 or 000
+        return [f"{name}={re.sub(_GROUP, '', value)}"]
     if column.binned and (ends := _FROM_TO.fullmatch(value)):
         return [f"{name}={ends[1]}..{ends[2]}"]
     return [f"{name}={one.strip(_QUOTES)}" for one in _OR.split(value.strip("()[]"))]

@@ -48,6 +48,7 @@ def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
     with os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
     ) as file:
+        os.fchmod(file.fileno(), 0o600)  # also of a page that is replaced
         file.write(text)
 
 

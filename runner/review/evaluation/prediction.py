@@ -3,8 +3,8 @@
 A model answers yes or no, so a label becomes a few such questions, each with a model of its own, and the figure is
 the mean of their areas. A label of up to `MAX_VALUES` values is asked for each against the rest. One of more, whose
 order means something (an age), is asked for by three cuts, near the quartiles of the real rows; one without an order
-(an occupation) for those values that most real rows have. So the work is bounded, and does not go into the rare
-values, whose areas are mostly chance.
+(an occupation), or of codes, which may be names, for those values that most real rows have. So the work is bounded,
+and does not go into the rare values, whose areas are mostly chance.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def questions(domain: Domain, label: str, real: Table) -> list[Question]:
         raise UsageError(
             f"--label {label}: the real rows hold one value of it only, so nothing can be predicted."
         )
-    if column.size > MAX_VALUES and column.ordered and (cuts := _cuts(column, counts)):
+    if column.size > MAX_VALUES and column.ordered and not column.nominal and (cuts := _cuts(column, counts)):
         return cuts
     most = (
         np.argsort(-counts, kind="stable")[:MAX_VALUES]

@@ -104,6 +104,15 @@ def private_instead(file: str, tree: Mapping[str, Any]) -> str:
     return f"{file}: looks like a party's private file, not like a study; name it by --private, after the study's file."
 
 
+def study_instead(file: str, tree: Mapping[str, Any]) -> str:
+    """The sentence about a study that is given as a private file; an empty text if it is none."""
+    if not {"study", "privacy", "party"} <= tree.keys():
+        return ""
+    return (
+        f"{file}: looks like a study, not like a party's private file, which has its data, and stays with it."
+    )
+
+
 def listed(words: Iterable[str]) -> str:
     """Words as a sentence lists them."""
     quoted = [f'"{word}"' for word in words]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace, private_path
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -70,8 +70,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--private",
         metavar="FILE",
-        type=Path,
+        type=private_path,
         help="a custodian's private file: how its rows are read; with --private-score also ledger, data set and cap",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page, for you alone")
+    may_replace(parser, "--html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, private_path
 from runner.commands.listing import HELP
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ def add(commands: Commands) -> None:
     )
     for one in (show, check):
         one.add_argument(
-            "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
+            "--private",
+            metavar="FILE",
+            type=private_path,
+            help="a private file, whose ledger and cap are meant",
         )
         one.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")

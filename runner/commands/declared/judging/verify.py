@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, private_path
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -64,7 +64,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--private",
         metavar="FILE",
-        type=Path,
+        type=private_path,
         action="append",
         default=[],
         help="a party's private file, whose ledger is meant",

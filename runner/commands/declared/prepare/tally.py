@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace, private_path
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", help="the custodian, to check that the study has it")
     parser.add_argument(
-        "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
+        "--private", metavar="FILE", type=private_path, help="its private settings, for [csv] and [harmonise]"
     )
     parser.add_argument(
         "--data",
@@ -40,3 +40,4 @@ def add(commands: Commands) -> None:
         help="the part: a .csv or .parquet file; of linked tables a folder of them, of the same persons",
     )
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
+    may_replace(parser, what="also a file that holds no counts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace, private_path
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this contributor")
     parser.add_argument(
-        "--private", metavar="FILE", type=Path, help="its private settings: data, key, ledger"
+        "--private", metavar="FILE", type=private_path, help="its private settings: data, key, ledger"
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the bundle goes")
@@ -69,4 +69,4 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="with --out: one file for each computing party, FILE.PARTY.bundle",
     )
-    parser.add_argument("--replace", action="store_true", help="with --out: a file there may be replaced")
+    may_replace(parser)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace
 from runner.results.outdir import GRAPH, TREE
 
 if TYPE_CHECKING:
@@ -36,3 +36,4 @@ def add(commands: Commands) -> None:
         type=Path,
         help=f"write here (default: DIR/{GRAPH}, with --tree DIR/{TREE})",
     )
+    may_replace(parser)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command, whole_number
+from runner.commands import carried_out_by, command, may_replace, whole_number
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -60,3 +60,4 @@ def add(commands: Commands) -> None:
         help="M tables as further releases would be, by which an estimate tells its error; numbered after --out",
     )
     parser.add_argument("--seed", metavar="S", type=whole_number, help="the same rows for the same seed")
+    may_replace(parser)

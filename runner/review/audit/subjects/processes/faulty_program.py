@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from mpc_protocols.errors import BudgetRefused
 from parties.budget import ledger_file
 from runner.results.outdir import JOURNALS
 from runner.review.audit.broken_builds.faults.mutation import replaced
@@ -66,7 +67,10 @@ def _locked() -> None:
     """Another program has the ledger for itself and does not give it back; this one asks for WAIT_S each
     time, and not longer."""
     mock.patch.object(ledger_file, "_PATIENCE_S", WAIT_S).start()
-    database = sqlite3.connect(os.environ["COSYNTH_LEDGER"], isolation_level=None, check_same_thread=False)
+    path = Path(os.environ["COSYNTH_LEDGER"])
+    with suppress(BudgetRefused), ledger_file.transaction(path):
+        pass  # there is a ledger to be locked
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     with suppress(sqlite3.OperationalError):
         database.execute("BEGIN EXCLUSIVE")
     _kept.append(database)
