@@ -36,6 +36,9 @@ then of the order of a quarter of its standard error. By the noise of a group's 
 conditional on; by all of other numbers."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
+MAY_DIVIDE_BY_0 = (
+    "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
+)
 Gradient = Mapping[int, float]
 
 
@@ -229,6 +232,8 @@ class Disturbance:
             return self._paired(sign, mine[0], theirs[0]), self._paired(sign, mine[1], theirs[1])
         if scalar.ratio is not None:
             return self._quotients(scalar, *(self._ends(part, valued) for part in scalar.ratio))
+        if scalar.fraction is not None:
+            return self._fractions(scalar, *scalar.fraction, valued)
         return self._ends(scalar, valued)
 
     def _ends(self, scalar: Scalar, valued: bool) -> tuple[Scalar, Scalar]:
@@ -285,11 +290,26 @@ class Disturbance:
             found.append(replace(scalar, value=ratio.value, gradient=ratio.gradient, ratio=(top, divisor)))
         return found[0], found[1]
 
+    def _fractions(self, scalar: Scalar, top: Scalar, bottom: Scalar, valued: bool) -> tuple[Scalar, Scalar]:
+        """Any other quotient at its ends."""
+        if bottom.value < 0:
+            top, bottom = (
+                part.on_line(-1.0, -part.value) if part.has_own_interval else part * Scalar(-1.0)
+                for part in (top, bottom)
+            )
+        above, below = self.corners(top, valued=valued), self.corners(bottom, valued=valued)
+        found = []
+        for side, end in enumerate(above):
+            divisor = below[1 - side if end.value >= 0 else side]
+            if not self._is_clear(divisor):
+                raise Uncertain(MAY_DIVIDE_BY_0)
+            ratio = end / divisor
+            found.append(replace(scalar, value=ratio.value, gradient=ratio.gradient, fraction=(end, divisor)))
+        return found[0], found[1]
+
     def _paired(self, sign: str, one: Scalar, other: Scalar) -> Scalar:
         if sign == "/" and not self._is_clear(other):
-            raise Uncertain(
-                "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
-            )
+            raise Uncertain(MAY_DIVIDE_BY_0)
         found = {"+": one.__add__, "-": one.__sub__, "/": one.__truediv__}[sign](other)
         return replace(found, pair=(sign, one, other))
 
