@@ -426,7 +426,8 @@ class Reading:
             return ""
         return (
             f"The table says {table:.4g}, which the noise does not explain: its model departs from the measurements here (counts "
-            "below 0, smoothing, shrinking, or a fit that stopped early); the interval is by the measurements."
+            "below 0, smoothing, shrinking, rows that break a constraint, or a fit that stopped early); the interval is by the "
+            "measurements."
         )
 
     def _strength(self, z: float) -> Answer:
