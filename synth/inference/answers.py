@@ -23,6 +23,7 @@ from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.needed import again, chosen
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
+from synth.inference.regression import MAY_BE_COLLINEAR
 from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
 from synth.synthesis import Measured
@@ -309,7 +310,8 @@ class Reading:
                 low, high = sorted(top.value / end for end in ends)
                 return low, high
             variance, deviate = self._deviate(scalar, z)
-            return intervals.fraction(value, bottom.value, self._sizes(top, bottom), variance, deviate)
+            zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
+            return intervals.fraction(value, bottom.value, self._sizes(top, bottom), variance, deviate, zero)
         if scalar.pair is not None:
             return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:

@@ -159,17 +159,22 @@ def _opposite(one: Ranged, other: Ranged) -> tuple[Halves, Halves]:
 
 
 def fraction(
-    value: float, bottom: float, sizes: tuple[float, float, float], variance: float, deviate: float
+    value: float,
+    bottom: float,
+    sizes: tuple[float, float, float],
+    variance: float,
+    deviate: float,
+    zero: str = ZERO,
 ) -> tuple[float, float]:
     """Fieller's, of a quotient. bottom: its divisor. sizes: the standard errors of numerator and divisor, and
     their correlation; variance: of the quotient's linearisation.
 
-    Raises `Uncertain` if the divisor may be 0.
+    Raises `Uncertain`, with the sentence for it, if the divisor may be 0.
     """
     first, second, correlation = sizes
     b, both = abs(bottom), correlation * first * second
     if b <= deviate * second:
-        raise Uncertain(ZERO)
+        raise Uncertain(zero)
     told = first**2 - 2 * value * both + (value * second) ** 2
     # where columns were not measured together each of these is the most that it may be, and so is their sum
     more = max(1.0, variance * b * b / told) if told > 0 else 1.0

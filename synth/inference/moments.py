@@ -103,10 +103,11 @@ class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among
-    rows; without a ratio, a number of rows. fraction: of any other quotient, and of a correlation, numerator and
-    divisor. pair: of what is the sum, difference or quotient of two ratios, or the sum or difference of two of
-    which one holds a quotient, its sign and these. line: of what is a number times one of these, and another
-    number, the first number and that one. solution: of a coefficient. low, high: the range of its values.
+    rows; without a ratio, a number of rows. fraction: of any other quotient, a correlation and a linear
+    coefficient, numerator and divisor. pair: of what is the sum, difference or quotient of two ratios, or the
+    sum or difference of two of which one holds a quotient, its sign and these. line: of what is a number times
+    one of these, and another number, the first number and that one. solution: of a coefficient. low, high: the
+    range of its values.
     """
 
     value: float
@@ -152,7 +153,7 @@ class Scalar:
     def is_exact_over_bins(self) -> bool:
         """Whether what bins leave open of it is told without a gradient alone: of ratios, what is made of
         two, coefficients, and moments."""
-        if self.fraction is not None:
+        if self.fraction is not None and self.solution is None:
             return all(part.is_exact_over_bins for part in self.fraction)
         return bool(self.ratio or self.pair or self.line or self.solution) or len(self.gradient) <= 1
 

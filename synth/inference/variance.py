@@ -232,7 +232,7 @@ class Disturbance:
             return self._paired(sign, mine[0], theirs[0]), self._paired(sign, mine[1], theirs[1])
         if scalar.ratio is not None:
             return self._quotients(scalar, *(self._ends(part, valued) for part in scalar.ratio))
-        if scalar.fraction is not None:
+        if scalar.fraction is not None and scalar.solution is None:
             return self._fractions(scalar, *scalar.fraction, valued)
         return self._ends(scalar, valued)
 
@@ -246,7 +246,7 @@ class Disturbance:
                 value += slope * (end.value - self._value(key))
                 for own, weight in end.gradient.items():
                     gradient[own] = gradient.get(own, 0.0) + slope * weight
-            found.append(replace(scalar, value=value, gradient=gradient))
+            found.append(replace(scalar, value=value, gradient=gradient, fraction=None))
         return found[0], found[1]
 
     def _enclosing(self, key: int, valued: bool) -> tuple[Scalar, Scalar]:

@@ -65,6 +65,16 @@ def test_a_quotient_has_fiellers_interval_and_none_where_the_divisor_may_be_0() 
     assert answer.low is None and answer.reason == ZERO
 
 
+@pytest.mark.parametrize("sigma", [4, 12])
+def test_a_regression_on_two_groups_has_the_interval_of_the_first_ones_mean(sigma: int) -> None:
+    """Which is Fieller's; by the linearisation alone it is the same on either side of the estimate."""
+    mean, constant, gap = asked(["mean(a | b == 0)", "a ~ C(b)"], "rows", sigma)
+    assert None not in (mean.low, mean.high, constant.low, constant.high)
+    assert [constant.low, constant.high] == pytest.approx([mean.low, mean.high], rel=1e-6)
+    assert gap.low is not None and gap.high is not None and gap.estimate is not None
+    assert gap.high - gap.estimate != pytest.approx(gap.estimate - gap.low, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "text", ["(1 / mean(a)) * mean(c)", "mean(a) / mean(c) / mean(b)", "mean(c) / (1 / mean(a) + 1)"]
 )
