@@ -244,13 +244,14 @@ class Reading:
     def _refused(self, reason: str) -> Answer:
         return Answer("", self.estimand.name, 0.0, self.target, "open", reason=reason)
 
-    def _people(self, scalar: Scalar) -> People:
+    def _people(self, scalar: Scalar, at_most: bool = True) -> People:
         """What the drawing of people does to it; nothing to these rows."""
-        return self.disturbance.people(scalar.gradient) if self.target == "population" else People()
+        of_people = self.target == "population"
+        return self.disturbance.people(scalar.gradient, at_most=at_most) if of_people else People()
 
-    def _variance(self, scalar: Scalar) -> float:
+    def _variance(self, scalar: Scalar, at_most: bool = True) -> float:
         """By the noise and, at most, by the people."""
-        return self._noise(scalar) + self._people(scalar).most
+        return self._noise(scalar) + self._people(scalar, at_most).most
 
     def _is_curved(self, one: Scalar, other: Scalar) -> bool:
         """Whether a product varies by less than twice what the products of the deviations of both factors, which
@@ -311,7 +312,8 @@ class Reading:
                 return low, high
             variance, deviate = self._deviate(scalar, z)
             zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
-            return intervals.fraction(value, bottom.value, self._sizes(top, bottom), variance, deviate, zero)
+            sizes = self._sizes(top, bottom, zero is intervals.ZERO)
+            return intervals.fraction(value, bottom.value, sizes, variance, deviate, zero)
         if scalar.pair is not None:
             return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:
@@ -325,15 +327,15 @@ class Reading:
         variance, deviate = self._deviate(scalar, z)
         return intervals.wald(value, variance, deviate)
 
-    def _sizes(self, one: Scalar, other: Scalar) -> tuple[float, float, float]:
-        """The standard errors of two numbers, and their correlation."""
-        sizes = math.sqrt(self._variance(one)), math.sqrt(self._variance(other))
+    def _sizes(self, one: Scalar, other: Scalar, at_most: bool = True) -> tuple[float, float, float]:
+        """Standard errors and correlation."""
+        sizes = math.sqrt(self._variance(one, at_most)), math.sqrt(self._variance(other, at_most))
         if not min(sizes) > 0:
             return *sizes, 0.0
         one, other = (
             of.apply(of.value / size, 1 / size) for of, size in zip((one, other), sizes, strict=True)
         )
-        return *sizes, min(1.0, max(-1.0, self._variance(one + other) / 2 - 1))
+        return *sizes, min(1.0, max(-1.0, self._variance(one + other, at_most) / 2 - 1))
 
     def _pair(self, scalar: Scalar, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two numbers."""

@@ -65,7 +65,7 @@ class Disturbance:
         self._coarse: dict[int, Coarse] = {}
         self._weights: dict[int, Array] = {}
         self._enclosed: dict[tuple[int, bool], tuple[Scalar, Scalar]] = {}
-        self._of_people: dict[frozenset[tuple[int, float]], People] = {}
+        self._of_people: dict[tuple[frozenset[tuple[int, float]], bool], People] = {}
         self._variances = np.repeat(
             [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
         )
@@ -121,14 +121,15 @@ class Disturbance:
         union, cells = self._union(gradient)
         return cells <= MAX_COUPLED_CELLS or union in self._read_off.resolutions(union)
 
-    def people(self, gradient: Gradient) -> People:
-        """Of a function of what N people, drawn from many, have."""
-        of = frozenset(gradient.items())
+    def people(self, gradient: Gradient, *, at_most: bool = True) -> People:
+        """Of a function of what N people, drawn from many, have. at_most: False: with the variance for the most
+        that it may be, which takes a linear program."""
+        of = frozenset(gradient.items()), at_most
         if of not in self._of_people:
-            self._of_people[of] = self._people(gradient)
+            self._of_people[of] = self._people(gradient, at_most)
         return self._of_people[of]
 
-    def _people(self, gradient: Gradient) -> People:
+    def _people(self, gradient: Gradient, at_most: bool) -> People:
         used = {key: slope for key, slope in gradient.items() if slope}
         union, cells = self._union(gradient)
         if cells > MAX_JOINT_CELLS:
@@ -146,7 +147,7 @@ class Disturbance:
         influence = influence.reshape(-1)
         squares = np.square(influence - float(counts @ influence) / float(counts.sum()))
         most = counts
-        if not is_together and counts.size <= MAX_COUPLED_CELLS:
+        if at_most and not is_together and counts.size <= MAX_COUPLED_CELLS:
             read = {self.coarse(key).names for key in used}
             most = most_varying(counts, squares, [self._read_off.cells_of(names, union) for names in read])
         one = self._rows / float(counts.sum())
