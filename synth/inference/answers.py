@@ -9,7 +9,6 @@ explains. Reads released values only.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,13 +16,14 @@ from typing import Any, Literal, Protocol
 
 from synth.domain import Domain
 from synth.inference import intervals
-from synth.inference.estimands import CURVED, ZERO, Estimand, estimands
+from synth.inference.estimands import CURVED, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
-from synth.inference.needed import needed
+from synth.inference.needed import again, chosen
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
+from synth.inference.regression import MAY_BE_COLLINEAR
 from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
 from synth.synthesis import Measured
@@ -111,7 +111,7 @@ def infer(
         whole, reason = None, error.sentence
     counts = {name: model.marginal((name,)) for name in domain.names}
     release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target, check)
-    release.chosen, release.again = _chosen(facts, domain, codes_of), _again(facts)
+    release.chosen, release.again = chosen(facts, domain, codes_of), again(facts)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
             with suppress(NoFormulas):
@@ -125,21 +125,6 @@ def infer(
         for text, each in zip(questions, asked, strict=True)
         for answer in each
     ]
-
-
-def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> frozenset[frozenset[str]]:
-    """The sets of columns that a run measured because it selected them: neither registered nor part of what
-    is."""
-    queries = ((facts.get("public_study") or {}).get("inference") or {}).get("queries", ())
-    registered = [frozenset(clique) for clique in needed(queries, domain, codes_of)] if queries else []
-    selected = (frozenset(clique) for clique in facts.get("selected", ()))
-    return frozenset(clique for clique in selected if not any(clique <= whole for whole in registered))
-
-
-def _again(facts: Mapping[str, Any]) -> frozenset[frozenset[str]]:
-    """The sets of columns that a run has selected more than once."""
-    picked = Counter(frozenset(clique) for clique in facts.get("selected", ()))
-    return frozenset(clique for clique, times in picked.items() if times > 1)
 
 
 class _Release:
@@ -247,9 +232,6 @@ class Reading:
                 weights = self.disturbance.weights(guard.gradient)
                 if guard.value <= SURE * math.sqrt(self.disturbance.noise(weights, weights)):
                     raise Uncertain(sentence)
-            for divisor in estimand.divisors:
-                if abs(divisor.value) <= SURE * math.sqrt(self._variance(divisor)):
-                    raise Uncertain(ZERO)
             for factors in estimand.products:
                 if self._is_curved(*factors):
                     raise Uncertain(CURVED)
@@ -262,27 +244,33 @@ class Reading:
     def _refused(self, reason: str) -> Answer:
         return Answer("", self.estimand.name, 0.0, self.target, "open", reason=reason)
 
-    def _people(self, scalar: Scalar) -> People:
+    def _people(self, scalar: Scalar, at_most: bool = True) -> People:
         """What the drawing of people does to it; nothing to these rows."""
-        return self.disturbance.people(scalar.gradient) if self.target == "population" else People()
+        of_people = self.target == "population"
+        return self.disturbance.people(scalar.gradient, at_most=at_most) if of_people else People()
 
-    def _variance(self, scalar: Scalar) -> float:
+    def _variance(self, scalar: Scalar, at_most: bool = True) -> float:
         """By the noise and, at most, by the people."""
-        return self._noise(scalar) + self._people(scalar).most
+        return self._noise(scalar) + self._people(scalar, at_most).most
 
     def _is_curved(self, one: Scalar, other: Scalar) -> bool:
         """Whether a product varies by less than twice what the products of the deviations of both factors, which
         a linearisation leaves out, vary by."""
-        sizes = [math.sqrt(self._variance(factor)) for factor in (one, other)]
+        *sizes, correlation = self._sizes(one, other)
         if not min(sizes) > 0:
             return False
         one, other = (
             factor.apply(factor.value / size, 1 / size)
             for factor, size in zip((one, other), sizes, strict=True)
         )
-        correlation = min(1.0, max(-1.0, self._variance(one + other) / 2 - 1))
         linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
         return linear < CURVATURE**2 * (1 + correlation**2)
+
+    def _deviate(self, scalar: Scalar, z: float) -> tuple[float, float]:
+        """The variance of a linearisation, and the deviate for it."""
+        noise, people = self._noise(scalar), self._people(scalar)
+        variance = noise + people.most
+        return variance, intervals.student(z, variance, people.fourth)
 
     def _noise(self, scalar: Scalar) -> float:
         weights = self.disturbance.weights(scalar.gradient)
@@ -296,12 +284,6 @@ class Reading:
         if within:
             value = min(max(value, scalar.low), scalar.high)
 
-        def normal() -> tuple[float, float]:
-            """The variance, and the deviate for it."""
-            noise, people = self._noise(scalar), self._people(scalar)
-            variance = noise + people.most
-            return variance, intervals.student(z, variance, people.fourth)
-
         if scalar.ratio is not None:
             a, b = scalar.ratio
             first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
@@ -311,7 +293,7 @@ class Reading:
                 disturbance.noise(second, second),
             )
             is_wilson = scalar.is_share and self.target == "population"
-            deviate = z if is_wilson else normal()[1]
+            deviate = z if is_wilson else self._deviate(scalar, z)[1]
             return intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
@@ -320,8 +302,20 @@ class Reading:
                 None if is_wilson else self._people(scalar).most * b.value**2,
                 "A group that is asked about",
             )
+        if scalar.fraction is not None:
+            top, bottom = scalar.fraction
+            if not top.gradient:
+                ends = self._interval(bottom, z)
+                if ends[0] <= 0 <= ends[1]:
+                    raise Uncertain(intervals.ZERO)
+                low, high = sorted(top.value / end for end in ends)
+                return low, high
+            variance, deviate = self._deviate(scalar, z)
+            zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
+            sizes = self._sizes(top, bottom, zero is intervals.ZERO)
+            return intervals.fraction(value, bottom.value, sizes, variance, deviate, zero)
         if scalar.pair is not None:
-            return self._pair(*scalar.pair, z)
+            return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:
             slope, part = scalar.line
             low, high = sorted(
@@ -330,25 +324,32 @@ class Reading:
             return low, high
         if scalar.is_share and self.target == "population":
             return intervals.count(value, self._noise(scalar), z)
-        variance, deviate = normal()
-        if scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1:
-            # a correlation, by Fisher's transformation
-            half, middle = deviate * math.sqrt(variance) / (1 - scalar.value**2), math.atanh(scalar.value)
-            return math.tanh(middle - half), math.tanh(middle + half)
+        variance, deviate = self._deviate(scalar, z)
         return intervals.wald(value, variance, deviate)
 
-    def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
-        """Of the sum, difference or quotient of two ratios."""
-        first, second, both = map(self._variance, (one, other, one + other if sign == "+" else one - other))
-        scale = math.sqrt(first * second)
-        correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
+    def _sizes(self, one: Scalar, other: Scalar, at_most: bool = True) -> tuple[float, float, float]:
+        """Standard errors and correlation."""
+        sizes = math.sqrt(self._variance(one, at_most)), math.sqrt(self._variance(other, at_most))
+        if not min(sizes) > 0:
+            return *sizes, 0.0
+        one, other = (
+            of.apply(of.value / size, 1 / size) for of, size in zip((one, other), sizes, strict=True)
+        )
+        return *sizes, min(1.0, max(-1.0, self._variance(one + other, at_most) / 2 - 1))
+
+    def _pair(self, scalar: Scalar, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
+        """Of the sum, difference or quotient of two numbers."""
+        first, second, correlation = self._sizes(one, other)
         mine = intervals.Ranged(one.value, *self._interval(one, z))
         theirs = intervals.Ranged(other.value, *self._interval(other, z))
-        if sign == "/":
-            return intervals.quotient(mine, theirs, correlation)
         if sign == "+":  # the difference to its negative
-            theirs = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low)
-        return intervals.difference(mine, theirs, correlation)
+            theirs, correlation = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low), -correlation
+        sizes = (first * other.value, second * one.value) if sign == "/" else (first, second)
+        together = intervals.Together(correlation, sizes)
+        if together.is_close:  # then those decide it who are in one group alone
+            factor = self._deviate(scalar, z)[1] / z
+            mine, theirs = mine.wider(factor), theirs.wider(factor)
+        return (intervals.quotient if sign == "/" else intervals.difference)(mine, theirs, together)
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
@@ -429,7 +430,8 @@ class Reading:
             return ""
         return (
             f"The table says {table:.4g}, which the noise does not explain: its model departs from the measurements here (counts "
-            "below 0, smoothing, shrinking, or a fit that stopped early); the interval is by the measurements."
+            "below 0, smoothing, shrinking, rows that break a constraint, or a fit that stopped early); the interval is by the "
+            "measurements."
         )
 
     def _strength(self, z: float) -> Answer:

@@ -13,7 +13,7 @@ import numpy as np
 from synth.domain import Domain
 from synth.inference.language import Binary, Call, Expression, Fit, Number, Question, Statistic, Table
 from synth.inference.licence import Unanswerable, Uncertain
-from synth.inference.moments import Moments, Part, Scalar
+from synth.inference.moments import ZEROS, Moments, Part, Scalar
 from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 from synth.inference.regression import coefficients
 from synth.judgement.relations import cramers_v
@@ -23,13 +23,18 @@ MAX_ANSWERS = 1000
 EMPTY = (
     "A group that is asked about may be empty, by the measurements and their noise; ask about a larger group."
 )
-ZERO = "The question divides by a number that may be 0, by the measurements and their noise."
 CURVED = (
     "The question multiplies numbers that are known too badly, by the measurements and their noise, for an interval of their "
     "product: ask for each of them."
 )
+NESTED = (
+    "The question multiplies or divides what is itself a quotient of measured numbers, and no interval of that holds: write it "
+    "as one quotient, or ask for its parts."
+)
 MAX_NUMBER = 1e60
 """Of a question's numbers, and one over the least: their fourth powers are summed."""
+TINY = 1e-9
+"""A number of rows, or a number made of such, that is 0 but for rounding."""
 Parts = Mapping[str, Part]
 
 
@@ -38,7 +43,7 @@ class Estimand:
     """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the
     smallest and the largest number of each code; at: which quantile. strength: of Cramer's V, both columns in
     domain order, with their codes' labels. guards: numbers that must be clearly positive, each with what it
-    means if it is not. divisors: numbers that must be clearly away from 0. products: factors whose product must
+    means if it is not. products: factors whose product must
     not depend on what both are off together. reason: why there is no answer, if
     there is none."""
 
@@ -49,7 +54,6 @@ class Estimand:
     at: float = 0.0
     strength: tuple[tuple[str, tuple[str, ...]], ...] = ()
     guards: tuple[tuple[Scalar, str], ...] = ()
-    divisors: tuple[Scalar, ...] = ()
     products: tuple[tuple[Scalar, Scalar], ...] = ()
     reason: str = ""
 
@@ -76,7 +80,6 @@ class _Asker:
     def __init__(self, domain: Domain, codes_of: Codes_of, moments: Moments) -> None:
         self._domain, self._codes_of, self._moments = domain, codes_of, moments
         self._guards: list[tuple[Scalar, str]] = []
-        self._divisors: list[Scalar] = []
         self._products: list[tuple[Scalar, Scalar]] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
@@ -124,13 +127,12 @@ class _Asker:
             return self._quantile(expression, name, given)
         if isinstance(expression, Call) and expression.name == "cramers_v":
             return self._cramers_v(expression.columns, name, given)
-        self._guards, self._divisors, self._products = [], [], []
+        self._guards, self._products = [], []
         scalar = self._value(expression, given)
         return Estimand(
             name,
             scalar,
             guards=tuple(self._guards),
-            divisors=tuple(self._divisors),
             products=tuple(self._products),
         )
 
@@ -143,21 +145,29 @@ class _Asker:
             found, sign = operations[expression.operator](right), expression.operator
             size = max(map(abs, (found.value, *found.gradient.values())))
             if not (size == 0 or 1 / MAX_NUMBER < size < MAX_NUMBER):
+                if sign == "/" and right.gradient and abs(right.value) < TINY:
+                    raise Uncertain(ZEROS)  # but for rounding
                 raise Unanswerable(
                     "The question makes numbers that are too large or too small to be reckoned with; write it in other units."
                 )
             is_positive = left.value > 0 and right.value > 0
+            are_both = bool(left.gradient and right.gradient)
             if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
                 return Scalar(found.value, found.gradient, pair=(sign, left, right))
             if (line := _line(left, right, sign, found)) is not None:
                 return line
+            if sign == "/" and right.gradient and not left.gradient:
+                return Scalar(found.value, found.gradient, fraction=(left, right))
+            if are_both and (left.divides or right.divides):
+                if sign in "*/":
+                    raise Unanswerable(NESTED)
+                return Scalar(found.value, found.gradient, pair=(sign, left, right))
             for part in (left, right):
                 for ratio in part.ratios():
                     if ratio.ratio is not None:
                         self._guards.append((ratio.ratio[1], EMPTY))
-                self._divisors.extend(part.divisors())
             if sign == "/" and right.gradient:
-                self._divisors.append(right)
+                return Scalar(found.value, found.gradient, fraction=(left, right))
             if sign == "*" and left.gradient and right.gradient:
                 self._products.append((left, right))
             return found
@@ -228,8 +238,10 @@ class _Asker:
         for of_one, name in ((vx, one), (vy, other)):
             self._guards.append((of_one, _spread(name)))
         product = vx * vy
-        found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
-        return Scalar(found.value, found.gradient, low=-1.0, high=1.0)
+        scale = product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
+        together = sxy - sx * sy / n
+        found = together / scale
+        return Scalar(found.value, found.gradient, fraction=(together, scale), low=-1.0, high=1.0)
 
     def _cramers_v(self, columns: Sequence[str], name: str, given: Parts) -> Estimand:
         need(self._domain, columns)
@@ -279,10 +291,10 @@ def _spread(name: str) -> str:
 
 
 def _line(left: Scalar, right: Scalar, sign: str, found: Scalar) -> Scalar | None:
-    """What a number makes of a ratio, or of two: its interval is theirs. None of anything else."""
-    if not left.gradient and any(right.ratios()) and sign != "/":
+    """What a number makes of what has an interval of its own. None of anything else."""
+    if not left.gradient and right.has_own_interval and sign != "/":
         part, slope = right, {"+": 1.0, "-": -1.0, "*": left.value}[sign]
-    elif not right.gradient and any(left.ratios()):
+    elif not right.gradient and left.has_own_interval:
         part, slope = left, {"*": right.value, "/": 1 / right.value if sign == "/" else 0.0}.get(sign, 1.0)
     else:
         return None

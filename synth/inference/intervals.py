@@ -27,6 +27,7 @@ TOO_FEW = (
     "By the measurements and their noise too few people decide the answer for an interval about others: ask for these rows "
     "alone, or about a larger group."
 )
+ZERO = "The question divides by a number that may be 0, by the measurements and their noise."
 
 
 def critical(level: float, answers: int = 1) -> float:
@@ -83,34 +84,102 @@ class Ranged:
     low: float
     high: float
 
+    def wider(self, factor: float) -> Ranged:
+        """On either side of the estimate."""
+        value = self.value
+        return Ranged(value, value - factor * (value - self.low), value + factor * (self.high - value))
 
-def difference(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
+
+Halves = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Together:
+    """How two estimates go together. sizes: their standard errors, for a quotient as shares of the estimates."""
+
+    correlation: float
+    sizes: tuple[float, float]
+
+    @property
+    def is_close(self) -> bool:
+        """Whether one takes the other along by half of its size or more, as of groups that overlap."""
+        least, most = sorted(self.sizes)
+        return self.correlation * most > least / 2
+
+    def sides(self, own: Halves, others: Halves) -> list[Halves]:
+        """How far either may be from its estimate at a limit of their difference. own: one below and the other
+        above it, or the reverse, as independent ones are; others: of the other limits. One that is taken along by
+        half of its size or more may be on either side of its estimate."""
+        first, second = self.sizes
+        found = [own]
+        if self.correlation * second > first / 2:
+            found.append((others[0], own[1]))
+        if self.correlation * first > second / 2:
+            found.append((own[0], others[1]))
+        return found
+
+
+def difference(one: Ranged, other: Ranged, together: Together) -> tuple[float, float]:
     """Of one - other, from the interval of each: the variance on either side is recovered from the limit
     there (Zou and Donner 2008)."""
 
-    def half(a: float, b: float) -> float:
-        return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
+    def half(own: Halves, others: Halves) -> float:
+        return max(
+            math.sqrt(max(0.0, a * a + b * b - 2 * together.correlation * a * b))
+            for a, b in together.sides(own, others)
+        )
 
     value = one.value - other.value
-    low = value - half(one.value - one.low, other.high - other.value)
-    return low, value + half(one.high - one.value, other.value - other.low)
+    down, up = _opposite(one, other)
+    return value - half(down, up), value + half(up, down)
 
 
-def quotient(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
+def quotient(one: Ranged, other: Ranged, together: Together) -> tuple[float, float]:
     """The same of one / other, both at least 0 (Donner and Zou 2012). Raises `Uncertain` if the divisor may
     be 0."""
     if other.low <= 0 or 2 * other.value <= other.high:
-        raise Uncertain(
-            "The question divides by a number that may be 0, by the measurements and their noise."
-        )
+        raise Uncertain(ZERO)
 
-    def limit(numerator: float, divisor: float, sign: float) -> float:
-        product = one.value * other.value - correlation * (numerator - one.value) * (other.value - divisor)
-        second = divisor * (2 * other.value - divisor)
-        root = product * product - numerator * (2 * one.value - numerator) * second
+    def limit(sides: Halves, sign: float) -> float:
+        a, b = sides
+        product = one.value * other.value - together.correlation * a * b
+        second = other.value**2 - b * b
+        root = product * product - (one.value**2 - a * a) * second
         return (product + sign * math.sqrt(max(0.0, root))) / second
 
-    return max(0.0, limit(max(0.0, one.low), other.high, -1.0)), limit(one.high, other.low, 1.0)
+    down, up = _opposite(Ranged(one.value, max(0.0, one.low), one.high), other)
+    low = min(limit(sides, -1.0) for sides in together.sides(down, up))
+    return max(0.0, low), max(limit(sides, 1.0) for sides in together.sides(up, down))
+
+
+def _opposite(one: Ranged, other: Ranged) -> tuple[Halves, Halves]:
+    """One at its lower limit and the other at its upper one, and the reverse: how far from the estimates."""
+    down = one.value - one.low, other.high - other.value
+    return down, (one.high - one.value, other.value - other.low)
+
+
+def fraction(
+    value: float,
+    bottom: float,
+    sizes: tuple[float, float, float],
+    variance: float,
+    deviate: float,
+    zero: str = ZERO,
+) -> tuple[float, float]:
+    """Fieller's, of a quotient. bottom: its divisor. sizes: the standard errors of numerator and divisor, and
+    their correlation; variance: of the quotient's linearisation.
+
+    Raises `Uncertain`, with the sentence for it, if the divisor may be 0.
+    """
+    first, second, correlation = sizes
+    b, both = abs(bottom), correlation * first * second
+    if b <= deviate * second:
+        raise Uncertain(zero)
+    told = first**2 - 2 * value * both + (value * second) ** 2
+    # where columns were not measured together each of these is the most that it may be, and so is their sum
+    more = max(1.0, variance * b * b / told) if told > 0 else 1.0
+    noise = more * first**2, more * both, more * second**2
+    return ratio(value * b, b, noise, deviate, 0.0, "The divisor")
 
 
 def ratio(

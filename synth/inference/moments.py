@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.inference.licence import Unanswerable
+from synth.inference.licence import Unanswerable, Uncertain
 
 Array = NDArray[np.float64]
+ZEROS = "The question divides by a number that is estimated as 0."
 MAX_MOMENT_CELLS = 1 << 22
 """Of one moment's table."""
 
@@ -102,14 +103,17 @@ class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among
-    rows; without a ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios,
-    its sign and these. line: of what is a number times one of these, and another number, the first number and
-    that one. solution: of a coefficient. low, high: the range of its values.
+    rows; without a ratio, a number of rows. fraction: of any other quotient, a correlation and a linear
+    coefficient, numerator and divisor. pair: of what is the sum, difference or quotient of two ratios, or the
+    sum or difference of two of which one holds a quotient, its sign and these. line: of what is a number times
+    one of these, and another number, the first number and that one. solution: of a coefficient. low, high: the
+    range of its values.
     """
 
     value: float
     gradient: Mapping[int, float] = field(default_factory=dict)
     ratio: tuple[Scalar, Scalar] | None = None
+    fraction: tuple[Scalar, Scalar] | None = None
     pair: tuple[str, Scalar, Scalar] | None = None
     line: tuple[float, Scalar] | None = None
     solution: Solution | None = None
@@ -134,7 +138,7 @@ class Scalar:
 
     def __truediv__(self, other: Scalar) -> Scalar:
         if other.value == 0:
-            raise Unanswerable("The question divides by a number that is estimated as 0.")
+            raise (Uncertain if other.gradient else Unanswerable)(ZEROS)
         return self._with(
             other, self.value / other.value, 1 / other.value, -self.value / other.value / other.value
         )
@@ -149,21 +153,30 @@ class Scalar:
     def is_exact_over_bins(self) -> bool:
         """Whether what bins leave open of it is told without a gradient alone: of ratios, what is made of
         two, coefficients, and moments."""
-        return bool(self.ratio or self.pair or self.line or self.solution) or len(self.gradient) == 1
+        if self.fraction is not None and self.solution is None:
+            return all(part.is_exact_over_bins for part in self.fraction)
+        return bool(self.ratio or self.pair or self.line or self.solution) or len(self.gradient) <= 1
+
+    @property
+    def has_own_interval(self) -> bool:
+        """Whether its interval is not that of its linearisation."""
+        return bool(self.ratio or self.fraction or self.pair or self.line)
+
+    def _made_of(self) -> tuple[Scalar, ...]:
+        return (*(self.fraction or ()), *(self.pair or ())[1:], *(self.line or ())[1:])
 
     def ratios(self) -> Iterator[Scalar]:
         """The ratios that it is made of."""
         if self.ratio is not None:
             yield self
-        for part in (*(self.pair or ())[1:], *(self.line or ())[1:]):
+        for part in self._made_of():
             yield from part.ratios()
 
-    def divisors(self) -> Iterator[Scalar]:
-        """What the quotients of ratios in it divide by."""
-        if self.pair is not None and self.pair[0] == "/":
-            yield self.pair[2]
-        for part in (*(self.pair or ())[1:], *(self.line or ())[1:]):
-            yield from part.divisors()
+    @property
+    def divides(self) -> bool:
+        """Whether there is a quotient in it of other than moments."""
+        is_quotient = self.fraction is not None or (self.pair is not None and self.pair[0] == "/")
+        return is_quotient or any(part.divides for part in self._made_of())
 
     def apply(self, value: float, slope: float) -> Scalar:
         """A function of it, by its value and derivative here."""

@@ -1,4 +1,5 @@
-"""Which marginals questions need, before there is a release: those of the columns of their moments.
+"""Which marginals questions need, before there is a release: those of the columns of their moments; and which
+ones a run has measured without being asked to.
 
 A question is set up as on a release (`estimands.py`), on tables that stand for one: what it asks for does not
 depend on what the answer is. In these tables about every row is equally likely; a tenth more or less keeps
@@ -7,8 +8,10 @@ differences that a question may divide by from being 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -64,3 +67,18 @@ def needed(questions: Sequence[str], domain: Domain, codes_of: Codes_of) -> tupl
     return tuple(
         clique for clique in asked if clique and not any(set(clique) < set(other) for other in asked)
     )
+
+
+def chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> frozenset[frozenset[str]]:
+    """The sets of columns that a run measured because it selected them: neither registered nor part of what
+    is. facts: run.json."""
+    queries = ((facts.get("public_study") or {}).get("inference") or {}).get("queries", ())
+    registered = [frozenset(clique) for clique in needed(queries, domain, codes_of)] if queries else []
+    selected = (frozenset(clique) for clique in facts.get("selected", ()))
+    return frozenset(clique for clique in selected if not any(clique <= whole for whole in registered))
+
+
+def again(facts: Mapping[str, Any]) -> frozenset[frozenset[str]]:
+    """The sets of columns that a run has selected more than once."""
+    picked = Counter(frozenset(clique) for clique in facts.get("selected", ()))
+    return frozenset(clique for clique, times in picked.items() if times > 1)

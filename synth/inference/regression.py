@@ -40,6 +40,7 @@ DECIDED = (
     "By the measurements and their noise some value of the regressors may decide the outcome by itself: leave it out, or take "
     "values together."
 )
+MAY_BE_COLLINEAR = "By the measurements and their noise the regressors may be collinear: leave out one, or take values together."
 UNSOLVED = (
     "The logistic regression has no solution by these counts: regressors are collinear, or some value of theirs decides the "
     "outcome by itself."
@@ -191,19 +192,18 @@ def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scala
 
     Raises `Uncertain` where it is not positive."""
     diagonal = np.diag(matrix)
-    sentence = "By the measurements and their noise the regressors may be collinear: leave out one, or take values together."
     if (diagonal <= 0).any():
-        raise Uncertain(sentence)
+        raise Uncertain(MAY_BE_COLLINEAR)
     scale = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     if values[0] < COLLINEAR:
-        raise Uncertain(sentence)
+        raise Uncertain(MAY_BE_COLLINEAR)
     direction = vectors[:, 0] * scale
     found = Scalar(0.0)
     for i, row in enumerate(scalars):
         for j, of in enumerate(row):
             found = found + of * Scalar(float(direction[i] * direction[j]))
-    return found, sentence
+    return found, MAY_BE_COLLINEAR
 
 
 def _combined(inverse: Array, value: Array, residuals: Sequence[Scalar]) -> list[Scalar]:
@@ -239,10 +239,26 @@ def _linear(
     system = scalars, _combined(lower.T, np.zeros(size), found), np.linalg.inv(lower).T
     # a regressor that hardly any row has is scaled to a unit diagonal like all others: its own size counts, too
     sizes = ((scalars[i][i], guard[1]) for i in range(size))
-    return [replace(one, solution=Solution(place, *system)) for place, one in enumerate(found)], (
-        guard,
-        *sizes,
-    )
+    solved = [
+        replace(one, solution=Solution(place, *system), fraction=_quotient(place, one, inverse, scalars))
+        for place, one in enumerate(found)
+    ]
+    return solved, (guard, *sizes)
+
+
+def _quotient(
+    place: int, found: Scalar, inverse: Array, matrix: Sequence[Sequence[Scalar]]
+) -> tuple[Scalar, Scalar]:
+    """A coefficient as what is left of the outcome over what is left of its regressor, both after the others: u'm - .. over
+    u'Mu, u that regressor's weights. With another value for it and the others fitted anew, u' (m - M b) is the difference
+    of the two values times u'Mu: linear in the moments but for the errors of u times those of m - M b."""
+    weights = inverse[:, place] / inverse[place, place]
+    bottom = Scalar(0.0)
+    for one, row in zip(weights, matrix, strict=True):
+        for other, of in zip(weights, row, strict=True):
+            bottom = bottom + of * Scalar(float(one * other))
+    top = found.apply(0.0, bottom.value) + bottom * Scalar(found.value)
+    return top, bottom
 
 
 def _logistic(

@@ -14,8 +14,9 @@ and g the gradient of theta, to second order near independence and to first far 
 
 theta^ / lambda is taken as a noncentral chi square with tr C / lambda degrees of freedom, which has this mean
 and at least this variance: exact where all eigenvalues of C are alike, as those of the drawing of people are
-near independence. The interval holds each theta of which theta^ is neither too large nor too small
-(`docs/design/inference.md` 5, 9).
+near independence. S holds the people once as the counts have them and once as independence would: where a row is
+expected in a cell and none was seen, the counts alone say that nothing varies there. The interval holds each
+theta of which theta^ is neither too large nor too small by one of the two (`docs/design/inference.md` 5, 9).
 
 Codes that hardly any row has (a count within so many standard errors of 0 by the noise) are left out, and
 named: their lines would divide by noise.
@@ -103,9 +104,6 @@ def _interval(
     expected = np.outer(lines, columns)
     theta = float((np.square(x) / expected).sum()) - 1.0
     k = min(x.shape) - 1
-    share = np.maximum(x, 0.0).reshape(-1)
-    share = share / share.sum()
-    people = rows * (np.diag(share) - np.outer(share, share))
     scale = 1.0 / np.sqrt(expected.reshape(-1))
     centring = scale[:, None] * np.kron(_centred(lines), _centred(columns))
     slope = (
@@ -113,17 +111,25 @@ def _interval(
         - (np.square(x) / expected).sum(1, keepdims=True) / lines[:, None]
         - (np.square(x) / expected).sum(0, keepdims=True) / columns[None, :]
     ).reshape(-1)
-    spread = centring @ (noise + people) @ centring.T
-    first, second = float(np.trace(spread)), float(np.square(spread).sum())
-    by_noise, by_people = (
-        max(0.0, float(slope @ of @ slope)) for of in (noise, people)
-    )  # rounding may leave less
-    steep = max(
-        (by_noise + by_people) / (4 * theta) if theta > 0 else 0.0, second / first if first > 0 else 0.0
-    )
-    tail = 1 - NormalDist().cdf(z)
-    low = _limit(theta, first, steep, 1 - tail)
-    high = _limit(theta, first, steep, tail)
+    by_noise = max(0.0, float(slope @ noise @ slope))  # rounding may leave less
+    tail, limits, told = 1 - NormalDist().cdf(z), list[tuple[float, float]](), list[tuple[float, float]]()
+    for counts in (
+        x,
+        expected,
+    ):  # where a cell of few happens to be empty, what is seen spreads less than chance does
+        share = np.maximum(counts, 0.0).reshape(-1)
+        share = share / share.sum()
+        people = rows * (np.diag(share) - np.outer(share, share))
+        spread = centring @ (noise + people) @ centring.T
+        first, second = float(np.trace(spread)), float(np.square(spread).sum())
+        by_people = max(0.0, float(slope @ people @ slope))
+        steep = max(
+            (by_noise + by_people) / (4 * theta) if theta > 0 else 0.0, second / first if first > 0 else 0.0
+        )
+        limits.append((_limit(theta, first, steep, 1 - tail), _limit(theta, first, steep, tail)))
+        told.append((first, by_people))
+    low, high = min(low for low, _ in limits), max(high for _, high in limits)
+    first, by_people = told[0]
     value = max(0.0, theta - first)
     error = 2 * math.sqrt(max(value, first) * k)  # of V = sqrt(theta / k)
     return Strength(

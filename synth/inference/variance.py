@@ -36,6 +36,9 @@ then of the order of a quarter of its standard error. By the noise of a group's 
 conditional on; by all of other numbers."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
+MAY_DIVIDE_BY_0 = (
+    "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
+)
 Gradient = Mapping[int, float]
 
 
@@ -62,7 +65,7 @@ class Disturbance:
         self._coarse: dict[int, Coarse] = {}
         self._weights: dict[int, Array] = {}
         self._enclosed: dict[tuple[int, bool], tuple[Scalar, Scalar]] = {}
-        self._of_people: dict[frozenset[tuple[int, float]], People] = {}
+        self._of_people: dict[tuple[frozenset[tuple[int, float]], bool], People] = {}
         self._variances = np.repeat(
             [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
         )
@@ -118,14 +121,15 @@ class Disturbance:
         union, cells = self._union(gradient)
         return cells <= MAX_COUPLED_CELLS or union in self._read_off.resolutions(union)
 
-    def people(self, gradient: Gradient) -> People:
-        """Of a function of what N people, drawn from many, have."""
-        of = frozenset(gradient.items())
+    def people(self, gradient: Gradient, *, at_most: bool = True) -> People:
+        """Of a function of what N people, drawn from many, have. at_most: False: with the variance for the most
+        that it may be, which takes a linear program."""
+        of = frozenset(gradient.items()), at_most
         if of not in self._of_people:
-            self._of_people[of] = self._people(gradient)
+            self._of_people[of] = self._people(gradient, at_most)
         return self._of_people[of]
 
-    def _people(self, gradient: Gradient) -> People:
+    def _people(self, gradient: Gradient, at_most: bool) -> People:
         used = {key: slope for key, slope in gradient.items() if slope}
         union, cells = self._union(gradient)
         if cells > MAX_JOINT_CELLS:
@@ -143,7 +147,7 @@ class Disturbance:
         influence = influence.reshape(-1)
         squares = np.square(influence - float(counts @ influence) / float(counts.sum()))
         most = counts
-        if not is_together and counts.size <= MAX_COUPLED_CELLS:
+        if at_most and not is_together and counts.size <= MAX_COUPLED_CELLS:
             read = {self.coarse(key).names for key in used}
             most = most_varying(counts, squares, [self._read_off.cells_of(names, union) for names in read])
         one = self._rows / float(counts.sum())
@@ -229,6 +233,8 @@ class Disturbance:
             return self._paired(sign, mine[0], theirs[0]), self._paired(sign, mine[1], theirs[1])
         if scalar.ratio is not None:
             return self._quotients(scalar, *(self._ends(part, valued) for part in scalar.ratio))
+        if scalar.fraction is not None and scalar.solution is None:
+            return self._fractions(scalar, *scalar.fraction, valued)
         return self._ends(scalar, valued)
 
     def _ends(self, scalar: Scalar, valued: bool) -> tuple[Scalar, Scalar]:
@@ -241,7 +247,7 @@ class Disturbance:
                 value += slope * (end.value - self._value(key))
                 for own, weight in end.gradient.items():
                     gradient[own] = gradient.get(own, 0.0) + slope * weight
-            found.append(replace(scalar, value=value, gradient=gradient))
+            found.append(replace(scalar, value=value, gradient=gradient, fraction=None))
         return found[0], found[1]
 
     def _enclosing(self, key: int, valued: bool) -> tuple[Scalar, Scalar]:
@@ -285,11 +291,26 @@ class Disturbance:
             found.append(replace(scalar, value=ratio.value, gradient=ratio.gradient, ratio=(top, divisor)))
         return found[0], found[1]
 
+    def _fractions(self, scalar: Scalar, top: Scalar, bottom: Scalar, valued: bool) -> tuple[Scalar, Scalar]:
+        """Any other quotient at its ends."""
+        if bottom.value < 0:
+            top, bottom = (
+                part.on_line(-1.0, -part.value) if part.has_own_interval else part * Scalar(-1.0)
+                for part in (top, bottom)
+            )
+        above, below = self.corners(top, valued=valued), self.corners(bottom, valued=valued)
+        found = []
+        for side, end in enumerate(above):
+            divisor = below[1 - side if end.value >= 0 else side]
+            if not self._is_clear(divisor):
+                raise Uncertain(MAY_DIVIDE_BY_0)
+            ratio = end / divisor
+            found.append(replace(scalar, value=ratio.value, gradient=ratio.gradient, fraction=(end, divisor)))
+        return found[0], found[1]
+
     def _paired(self, sign: str, one: Scalar, other: Scalar) -> Scalar:
         if sign == "/" and not self._is_clear(other):
-            raise Uncertain(
-                "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
-            )
+            raise Uncertain(MAY_DIVIDE_BY_0)
         found = {"+": one.__add__, "-": one.__sub__, "/": one.__truediv__}[sign](other)
         return replace(found, pair=(sign, one, other))
 
