@@ -82,14 +82,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `test_campaigns.py`."""
     lines = (Path(__file__).parent / "campaigns.txt").read_text(encoding="utf-8").splitlines()
     listed = {line for line in lines if line and not line.startswith("#")}
-    if config.getoption("--campaigns") or any("::" in argument for argument in config.args):
-        return
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     names = {item.nodeid for item in items} | tests.keys() | {f"{test}[*]" for test in tests}
     files = {test.partition("::")[0] for test in tests}
     config.stash[NO_TESTS] = sorted({line for line in listed if line.partition("::")[0] in files} - names)
+    if config.getoption("--campaigns") or any("::" in argument for argument in config.args):
+        return
     left: set[pytest.Item] = set()
     for test, cases in tests.items():
         kept = [

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 
 def test_every_line_is_a_test_or_a_case_of_one(request: pytest.FixtureRequest) -> None:
     """Of the files that run beside this one."""
-    assert request.config.stash.get(NO_TESTS, []) == []
+    assert request.config.stash[NO_TESTS] == []
 
 
 def test_every_file_is_there_and_no_line_stands_twice() -> None:
