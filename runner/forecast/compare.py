@@ -122,10 +122,14 @@ def _alternative(
     problem = None
     for tree, changes in _trials(study, backend):
         other, sentences = changed(study, tree)
-        idle = private_file.idle_here(other) if other is not None else {}
+        idle = (
+            sorted(private_file.idle_here(other).keys() - private_file.idle_here(study))
+            if other is not None
+            else []
+        )
         if idle:  # who only computed is not needed any more
             tree["party"] = [entry for entry in tree["party"] if entry["name"] not in idle]
-            changes = (*changes, f"no party {listed(list(idle))}")
+            changes = (*changes, f"no party {listed(idle)}")
             other, sentences = changed(study, tree)
         if other is not None:
             try:

@@ -414,10 +414,14 @@ def test_a_run_does_not_take_the_place_of_what_it_begins_from(
 def test_plan_compares_with_the_earlier_table_as_it_is(
     may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Which is nearer, of one draw of a small table, is chance; the sentence says what the figures do."""
     june = study(tmp_path / "june", f'release = "{may}"')
     assert main(["plan", str(june), "--rows", "500", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["prior"]
-    assert told["rows"] == 500 and 0 < told["together"] < told["alone"] and told["sentence"]
+    assert told["rows"] == 500 and min(told[of] for of in ("unchanged", "alone", "together")) > 0
+    is_nearer = told["together"] < told["unchanged"]
+    assert ("nearer than the earlier one" in told["sentence"]) == is_nearer
+    assert ("as good as a new one" in told["sentence"]) != is_nearer
 
 
 def test_what_a_leader_tells_of_the_prior_is_checked(may: Path) -> None:
