@@ -29,6 +29,7 @@ from pathlib import Path
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from mpc_protocols.process.resources import lacking
+from parties.new_file import sync
 
 _INODE = "inode"
 
@@ -63,11 +64,7 @@ class RunFile:
             if _inode(descriptor) != os.fstat(descriptor).st_ino:
                 _write(descriptor, json.dumps({_INODE: os.fstat(descriptor).st_ino}).encode() + b"\n")
             os.fsync(descriptor)
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(path.parent)
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, BlockingIOError | FileNotFoundError):

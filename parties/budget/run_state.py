@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, UsageError
 from mpc_protocols.process.resources import lacking
 from mpc_protocols.public.history import Sharing
+from parties.new_file import sync
 
 FORMAT = 2
 MAGIC = b"cosynth state 1\n"
@@ -126,11 +127,7 @@ class RunState:
         made._write(MAGIC, durable=False)
         made._append(made._header(version))
         os.replace(part, path)  # never without its header
-        folder_descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(folder_descriptor)
-        finally:
-            os.close(folder_descriptor)
+        sync(folder)
         return made
 
     @classmethod
@@ -366,11 +363,7 @@ class RunState:
             kept.keep_counters(self.counters)
         os.fsync(descriptor)
         os.replace(part, self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # or a crash could bring the shares back
-        finally:
-            os.close(folder)
+        sync(self.path.parent)  # or a crash could bring the shares back
         kept.close()
         self.close()
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mpc_protocols.errors import UsageError
+from parties.new_file import sync
 from runner.failures import reason
 
 MARK = ".cosynth"
@@ -300,7 +301,7 @@ def install(
             places.append((part, target / name))
         for part, final in places:
             if halves and final.name == RUN:
-                _sync(target)
+                sync(target)
             os.replace(part, final)
         made = {final for _, final in places}
         for path in (
@@ -324,12 +325,3 @@ def _write_own(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
