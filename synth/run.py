@@ -26,7 +26,7 @@ from synth.plan import too_large
 from synth.small.fallback import least_share, noise_share, sentence
 from synth.small.small_table import Bought
 from synth.small.smoothing import SMALL_VALUES, smoothed
-from synth.synthesis import Measured, Synthesis
+from synth.synthesis import Measured, Synthesis, pooled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -332,13 +332,7 @@ class Run:
         """A column as its measurements tell it; if its values have an order and are many, without what is only noise."""
         place = id(measured[0]), len(measured)
         if place not in self._smoothed:
-            variance, values = float(measured[0].sigma2), measured[0].values.astype(np.float64)
-            if len(measured) > 1:
-                precisions = [1 / float(m.sigma2) for m in measured]
-                variance = 1 / sum(precisions)
-                values = variance * np.tensordot(
-                    precisions, [m.values.astype(np.float64) for m in measured], 1
-                )
+            values, variance = pooled(measured)
             name = measured[0].columns[0]
             if len(values) >= self._smoothed_from and self.plan.domain[name].ordered:
                 values = smoothed(values, math.sqrt(variance))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from synth.small.fallback import sentence
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique, Level
@@ -52,6 +53,15 @@ class Measured:
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Shape of its counts as a table. sizes: of the columns."""
         return tuple(max(self.bins[name]) + 1 if name in self.bins else sizes[name] for name in self.columns)
+
+
+def pooled(measured: Sequence[Measured]) -> tuple[NDArray[np.float64], float]:
+    """What all measurements of a clique say together, weighted by precision: counts, and the variance of each cell."""
+    if len(measured) == 1:
+        return measured[0].values.astype(np.float64), float(measured[0].sigma2)
+    precisions = [1 / float(m.sigma2) for m in measured]
+    variance = 1 / sum(precisions)
+    return variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in measured], 1), variance
 
 
 @dataclass(frozen=True)

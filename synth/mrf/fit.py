@@ -45,6 +45,7 @@ FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric
 STARTING_SHARE = (
     0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
 )
+EMPTIED = 0.01  # of that: a value with fewer rows in a warm start, but measured above 0, starts anew
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
 # noise out.
@@ -150,15 +151,35 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
     """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
     measured logarithm."""
     known = warm_start.potentials if warm_start is not None else {}
-    start: dict[Clique, Array] = {}
+    warm = [t for t in targets if t.clique in known and known[t.clique].size == t.values.size]
+    start = {target.clique: known[target.clique] for target in warm}
+    if warm_start is not None:
+        columns = [target for target in warm if len(target.clique) == 1]
+        counts = warm_start.marginals([target.clique for target in columns])
+        start |= {
+            of.clique: _revived(of, start[of.clique], now) for of, now in zip(columns, counts, strict=True)
+        }
+    start = {clique: np.maximum(old - old.mean(), FLOOR) for clique, old in start.items()}
     for target in targets:
-        old = known.get(target.clique)
-        if old is not None and old.size == target.values.size:
-            start[target.clique] = np.maximum(old - old.mean(), FLOOR)
-        elif len(target.clique) == 1:
+        if len(target.clique) == 1 and target.clique not in start:
             logs = np.log(np.maximum(target.values, STARTING_SHARE * np.sqrt(target.variance)))
             start[target.clique] = logs - logs.mean()
     return start
+
+
+def _revived(column: _Target, potentials: Array, counts: Array) -> Array:
+    """A column's potentials, but that values that are as good as empty, though measured above 0, have a few
+    rows again. counts: of the model of these potentials.
+
+    A step changes a potential by its residual, whatever it is: from near `FLOOR`, where a first count far
+    below 0 has brought it, it would not be back in as many steps as a fit takes, and nobody would see the
+    loss fall meanwhile.
+    """
+    least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+    gone = column.possible & (least > 0) & (counts < EMPTIED * least)
+    more = np.zeros_like(potentials)
+    more[gone] = np.log(least[gone]) - np.log(np.maximum(counts[gone], np.finfo(np.float64).tiny))
+    return potentials + more
 
 
 class _Descent:

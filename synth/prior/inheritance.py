@@ -8,6 +8,9 @@ variance of each cell:
 
     N^2 (drawn + c error + k^2 S) / n
 
+Where the columns have been measured again, it is raked again (`rake`): what is inherited would hold the
+model to columns that were known less well.
+
 A prior that the data reject is dropped for the rest of the run. Deterministic, and a function of public and
 released values.
 """
@@ -26,6 +29,7 @@ from numpy.typing import NDArray
 from synth.mrf import Measurement
 from synth.prior.drift import Drift, Misfit
 from synth.prior.sources import Known
+from synth.synthesis import pooled
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -107,6 +111,7 @@ class Inheritance:
             for of in self._inherited_of([known for c, known in self._known.items() if len(c) == 1])
         }
         self.offered: list[Inherited] = []
+        self._chosen: list[Inherited] = []
         self._held: list[Inherited] = []
         self.is_dropped = False
 
@@ -116,32 +121,55 @@ class Inheritance:
         within: Callable[[Clique, int], Clique | None],
         fits: Callable[[Clique], bool],
     ) -> None:
-        """Rake, and take what the model holds. columns: of each that the prior has the model's counts,
-        positive, and the variance they are known with. within: a set of columns at the finest resolution of
-        at most so many cells. fits: whether the model holds a clique beside those for which it was said
-        before."""
-        self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
-        self._variance = {name: variance for name, (_, variance) in columns.items()}
+        """Rake, and take what the model holds. columns: as `rake`'s. within: a set of columns at the finest
+        resolution of at most so many cells. fits: whether the model holds a clique beside those for which it
+        was said before."""
+        self.rake(self._rows, columns)
         joint = [known for columns_of, known in self._known.items() if len(columns_of) > 1]
         self.offered = sorted(self._inherited_of(joint, within), key=lambda of: -of.told)
-        self._held = [of for of in self.offered if fits(of.clique)]
+        self._chosen = self._held = [of for of in self.offered if fits(of.clique)]
+
+    def rake(self, rows: float, columns: Mapping[str, tuple[Array, float]]) -> None:
+        """Bring what is inherited to these columns. rows: as the run knows them now. columns: of each that the
+        prior has the model's counts, positive, and the variance they are known with."""
+        self._rows = rows
+        self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
+        self._variance = {name: variance for name, (_, variance) in columns.items()}
+        tables = self._raked.shares([of.columns for of in self._chosen])
+        self._held = [
+            self._inherited(self._known[of.columns], of.clique, table)
+            for of, table in zip(self._chosen, tables, strict=True)
+        ]
+        self._misfits = {}
 
     def judge(self, measurements: Sequence[Measured]) -> None:
         """Take note of everything that was measured."""
         if self.is_dropped:
             return
+        single: dict[Clique, list[Measured]] = {}
         for m in measurements:
-            if id(m) not in self._misfits and (misfit := self._misfit(m)) is not None:
+            if len(m.columns) == 1:
+                single.setdefault(m.clique, []).append(m)
+            elif id(m) not in self._misfits and (misfit := self._misfit([m])) is not None:
                 self._misfits[id(m)] = misfit
-        each = list(self._misfits.values())
-        self._columns_drift = Drift.of([m for m in each if len(m.columns) == 1])
-        self._drift = Drift.of([m for m in each if len(m.columns) > 1])
+        columns = [self._misfit(of) for of in single.values()]
+        self._columns_drift = Drift.of([m for m in columns if m is not None])
+        self._drift = Drift.of(list(self._misfits.values()))
         self.is_dropped = self._drift.rejects
+
+    def loosen(self) -> None:
+        """Until it is raked again, single columns only: a model of what it held would hold them fast."""
+        self._held = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns that the prior has."""
+        return self._prior.names
 
     @property
     def is_followed(self) -> bool:
         """Whether the model has a dependence from it."""
-        return bool(self._held) and not self.is_dropped
+        return bool(self._chosen) and not self.is_dropped
 
     def variance(self, column: str) -> float:
         """Of a cell of the column as it is inherited; infinite where it is not."""
@@ -204,8 +232,10 @@ class Inheritance:
         told = float(np.abs(shares - reduce(np.multiply, axes)).sum())
         return Inherited(known.columns, clique, shares.reshape(-1), drawn, known.error, spread, told)
 
-    def _misfit(self, m: Measured) -> Misfit | None:
-        """None of columns whose dependence the prior does not know."""
+    def _misfit(self, measured: Sequence[Measured]) -> Misfit | None:
+        """Of all measurements of a clique together. None of columns whose dependence the prior does not
+        know."""
+        m = measured[0]
         if len(m.columns) == 1:
             single = self._columns.get(m.columns)
             if single is None or m.levels:
@@ -224,11 +254,13 @@ class Inheritance:
         axes = [
             shares.sum(axis=tuple(a for a in range(shares.ndim) if a != axis)) for axis in range(shares.ndim)
         ]
-        product, values = reduce(np.multiply.outer, axes), m.values.reshape(shape)
+        product = reduce(np.multiply.outer, axes)
+        counts, variance = pooled(measured)
+        values = counts.reshape(shape)
         return Misfit(
             frozenset(m.columns),
             len(m.values),
-            float(m.sigma2),
+            variance,
             float(np.square(values - rows * shares).sum()),
             float(np.square(values - rows * product).sum()),
             rows**2 * beside.drawn,

@@ -40,7 +40,7 @@ from synth.algorithms.mosaic.candidates import (
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
-from synth.algorithms.mosaic.inherit import inherit
+from synth.algorithms.mosaic.inherit import inherit, rake_again
 from synth.algorithms.mosaic.model_size import ModelSize, Room
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -279,6 +279,7 @@ class MosaicRun(Heir):
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         if self.left > MIN_SHARPENING * self.plan.budget.rho_cap:
             self.sharpen_columns(self.left, self.rounds + 1)
+            rake_again(self)
         elif self._final:
             return
         self.refit(self.rounds, FINAL_ITERATIONS)

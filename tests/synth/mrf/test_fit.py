@@ -142,6 +142,18 @@ def test_columns_without_a_measurement_are_uniform() -> None:
     np.testing.assert_allclose(model.marginal(("a", "c")), np.repeat([10.0, 70 / 3], 3), rtol=1e-2)
 
 
+@pytest.mark.parametrize("least", [-170.0, -17_000.0])
+def test_a_value_that_a_first_count_had_emptied_comes_back_when_it_is_measured_again(least: float) -> None:
+    """Its potential has gone as far down as potentials go, and a step moves it by a residual."""
+    emptied = fit(
+        {"a": 4}, [Measurement(("a",), np.array([160.0, 200.0, least, -60.0]), 20_000.0)], total=300.0
+    )
+    assert emptied.marginal(("a",))[2] < 1e-6
+    again = [Measurement(("a",), np.array([143.0, 188.0, 130.0, -10.0]), 2_300.0)]
+    warm, cold = (fit({"a": 4}, again, total=447.0, warm_start=of, tolerance=0.0) for of in (emptied, None))
+    assert warm.marginal(("a",)) == pytest.approx(cold.marginal(("a",)), abs=0.5)
+
+
 def test_a_warm_start_continues_where_the_model_was() -> None:
     rng = np.random.default_rng(4)
     sizes = {"a": 6, "b": 7, "c": 8}
