@@ -177,9 +177,12 @@ def _revived(column: _Target, potentials: Array, counts: Array) -> Array:
     """
     least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
     gone = column.possible & (least > 0) & (counts < EMPTIED * least)
-    more = np.zeros_like(potentials)
-    more[gone] = np.log(least[gone]) - np.log(np.maximum(counts[gone], np.finfo(np.float64).tiny))
-    return potentials + more
+    most = int(counts.argmax())
+    from_here = np.where(counts > 0, potentials, potentials[most])  # what is 0 says nothing of its potential
+    counts = np.where(counts > 0, counts, counts[most])
+    revived = potentials.copy()
+    revived[gone] = from_here[gone] + np.log(least[gone]) - np.log(counts[gone])
+    return revived
 
 
 class _Descent:
