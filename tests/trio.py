@@ -26,7 +26,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +39,7 @@ from mpc_protocols.errors import CosynthError
 from parties import certificates
 from parties.session import Peer, SessionConfig, SessionWire, leave, run_session
 from parties.session.transport import codec
+from tests.forks import ONE_THREAD, forked
 from tests.patience import PATIENCE_S
 from tests.worlds.ports import free_ports
 
@@ -107,34 +107,32 @@ class Child:
         self.outcome: dict[str, Any] | None = None
         self.started = time.monotonic()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.trio"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        its_input, said = os.pipe()
+        heard, its_output = os.pipe()
+        self.process = forked(
+            ["tests.trio"], os.environ | ONE_THREAD, ROOT, (its_input, its_output, self._errors.fileno())
         )
+        os.close(its_input)
+        os.close(its_output)
+        self._input, self._output = os.fdopen(said, "wb"), os.fdopen(heard, "rb")
         self._buffer = b""
         self.say({"settings": settings, "body": body, "arguments": encode(list(arguments))})
 
     def say(self, line: dict[str, Any]) -> None:
         """Write a line to the child."""
-        assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(line).encode() + b"\n")
-            self.process.stdin.flush()
+            self._input.write(json.dumps(line).encode() + b"\n")
+            self._input.flush()
 
     def line(self, timeout: float = PATIENCE_S) -> dict[str, Any] | None:
         """The next line from the child; None at its end. Raises TimeoutError."""
-        assert self.process.stdout is not None
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
-            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 raise TimeoutError(
                     f"party {self.name} said nothing for {timeout} s; before: {self.events[-3:]}\n{self.errors()}"
                 )
-            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            data = os.read(self._output.fileno(), 1 << 16)
             if not data:
                 return None
             self._buffer += data
@@ -177,10 +175,9 @@ class Child:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
+        for pipe in (self._input, self._output):
+            with suppress(BrokenPipeError):
+                pipe.close()
         self._errors.close()
 
 
@@ -338,8 +335,3 @@ def main() -> None:
         code, outcome = 1, {"sentence": traceback.format_exc()}
     tell({"outcome": {"code": code, **outcome}})
     leave(code)
-
-
-if __name__ == "__main__":
-    sys.modules["tests.trio"] = sys.modules["__main__"]
-    main()

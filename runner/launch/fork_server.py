@@ -42,13 +42,14 @@ _STATUS = Path("/proc/self/status")
 class ForkServer:
     """A running fork server; `start` may be called from any thread."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """Start it: it begins to import, while this returns at once. Raises `OSError`."""
+    def __init__(self, environment: Mapping[str, str], process: Sequence[str] = PROCESS) -> None:
+        """Start it: it begins to import, while this returns at once. process: a program that serves on the
+        descriptor which its next argument names (`fork_server_process.serve`). Raises `OSError`."""
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(PATIENCE_S)
         with theirs:
             self._process = subprocess.Popen(
-                [*PROCESS, str(theirs.fileno()), " " * ROOM],
+                [*process, str(theirs.fileno()), " " * ROOM],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # what it cannot import a party cannot either, and says so

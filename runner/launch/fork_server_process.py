@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -58,8 +58,17 @@ IMPORTED = (
 )
 
 
-def serve(channel: socket.socket) -> None:
-    """Fork a process for each order, until the launcher has gone; returns in none of them."""
+def cosynth(arguments: Sequence[str]) -> None:
+    """The command line, with these arguments."""
+    main = import_module("runner.__main__")
+    sys.argv = [str(main.__file__), *arguments]
+    show_as([*PROGRAM, *arguments])
+    main.program()
+
+
+def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynth) -> None:
+    """Fork a process for each order, until the launcher has gone; returns in none of them. main: what it
+    does with its arguments."""
     for name in IMPORTED:
         import_module(name)
     for registry in (ALGORITHMS, BACKENDS):
@@ -75,13 +84,14 @@ def serve(channel: socket.socket) -> None:
             message = b""
         if not message:
             os._exit(0)
-        _fork(channel, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
+        _fork(channel, main, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
         for stream in streams:
             os.close(stream)
 
 
 def _fork(
     channel: socket.socket,
+    main: Callable[[Sequence[str]], None],
     streams: Sequence[int],
     environment: Mapping[str, str],
     directory: str,
@@ -106,7 +116,7 @@ def _fork(
             os._exit(1)
         for descriptor in (number, tell_number, begin, channel.detach()):
             os.close(descriptor)
-        _run(streams, environment, directory, arguments)
+        _run(main, streams, environment, directory, arguments)
     _, status = os.waitpid(between, 0)
     answer = b"" if status else os.read(number, 32)
     if answer:
@@ -117,7 +127,11 @@ def _fork(
 
 
 def _run(
-    streams: Sequence[int], environment: Mapping[str, str], directory: str, arguments: Sequence[str]
+    main: Callable[[Sequence[str]], None],
+    streams: Sequence[int],
+    environment: Mapping[str, str],
+    directory: str,
+    arguments: Sequence[str],
 ) -> NoReturn:
     """Be a process that was started with these arguments, there."""
     try:
@@ -129,10 +143,7 @@ def _run(
         os.environ.update(environment)
         with suppress(OSError):  # one that was removed: paths are absolute
             os.chdir(directory)
-        main = import_module("runner.__main__")
-        sys.argv = [str(main.__file__), *arguments]
-        _show_as([*PROGRAM, *arguments])
-        main.program()
+        main(arguments)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
@@ -140,7 +151,7 @@ def _run(
         os._exit(1)
 
 
-def _show_as(arguments: Sequence[str]) -> None:
+def show_as(arguments: Sequence[str]) -> None:
     """What ps(1) and /proc show of this process from now on: written where the kernel keeps what it was
     started with (proc(5)).
 

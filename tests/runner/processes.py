@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.launch.fork_server import ForkServer
+from tests.forks import ONE_THREAD, Forked, forked
 from tests.patience import PATIENCE_S, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,49 +46,6 @@ class End:
     warnings: tuple[str, ...] = ()
 
 
-class Forked:
-    """A child that a fork server has made, with what is used here of `subprocess.Popen`."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Its exit code. Raises `subprocess.TimeoutExpired`."""
-        descriptor = os.pidfd_open(self.pid) if self.poll() is None else None
-        if descriptor is not None:
-            with open(descriptor, "rb"):
-                select.select([descriptor], [], [], timeout)
-        if (code := self.poll()) is None:
-            raise subprocess.TimeoutExpired("forked", timeout or 0)
-        return code
-
-    def send_signal(self, number: int) -> None:
-        """A signal, if it lives."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """The end."""
-        self.send_signal(signal.SIGKILL)
-
-
-ONE_THREAD = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-@cache
-def _fork_server() -> ForkServer:
-    """Of all tests of this process: a start then costs a fork, not a second of imports."""
-    return ForkServer(os.environ | ONE_THREAD)
-
-
 def _start(
     module: str,
     arguments: Sequence[str],
@@ -102,7 +57,7 @@ def _start(
     if module == "runner" and sys.platform == "linux":
         with open(os.devnull, "rb") as nothing:
             streams = (nothing.fileno(), output, errors)
-            return Forked(_fork_server().start(environment, str(directory), arguments, streams))
+            return forked([module, *arguments], environment, directory, streams)
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=directory,

@@ -1,0 +1,62 @@
+"""The fork server of tests: `python -m tests.fork_server_process DESCRIPTOR`, for `tests.forks` only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from runner.launch import children, fork_server, fork_server_process
+
+IMPORTED = ("tests.trio", "pytest", "hypothesis", "scipy.stats", "runner.review.conformance")
+"""By jobs of a trio; nothing that starts a thread."""
+
+
+class Prepared(fork_server.ForkServer):
+    """A launcher's fork server that is itself forked, from a process that has imported everything."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(fork_server.PATIENCE_S)
+        self._number = os.fork()
+        if not self._number:
+            self._channel.close()
+            os.setpgid(0, 0)
+            with open(os.devnull, "r+b") as nothing:
+                for stream in range(3):
+                    os.dup2(nothing.fileno(), stream)
+            os.environ.update(environment)
+            fork_server_process.show_as([*fork_server.PROCESS, str(theirs.fileno())])
+            fork_server_process.serve(theirs)
+        theirs.close()
+
+    def kill(self) -> None:
+        os.kill(self._number, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._channel.close()
+        self.kill()
+        os.waitpid(self._number, 0)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`python -m` with these arguments, where `cosynth` is `runner`."""
+    module, *rest = arguments
+    if module == "runner":
+        if rest[:1] == ["run"] and "--party" not in rest:
+            environment = children.environment()
+            fork_server._running = fork_server._inherited(environment), Prepared(environment)
+        fork_server_process.cosynth(rest)
+    else:
+        sys.argv = list(arguments)
+        fork_server_process.show_as([sys.executable, "-m", *arguments])
+        import_module(module).main()
+
+
+if __name__ == "__main__":
+    for name in IMPORTED:
+        import_module(name)
+    fork_server_process.serve(socket.socket(fileno=int(sys.argv[1])), main)
