@@ -39,12 +39,14 @@ TOLERANCE = 0.15
 @dataclass(frozen=True)
 class OwnRule:
     """What one custodian's private file says of one column. source: its name for it, if another. units: a
-    question, as words. spellings: of days that it does not write 2019-12-31, as of a `Proposal`."""
+    question, as words; scale: the number of the first custodian's unit in one of this one's, if so.
+    spellings: of days that it does not write 2019-12-31, as of a `Proposal`."""
 
     source: str | None = None
     missing: tuple[str, ...] = ()
     values: Mapping[str, Value] = field(default_factory=dict, repr=False)
     units: str = ""
+    scale: float = 1.0
     spellings: tuple[str, ...] = ()
 
     @classmethod
@@ -99,7 +101,7 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
         notes += made.notes
         for custodian, rule in made.rules.items():
             source = names[custodian]
-            if source.casefold() != name.casefold() or rule.spellings:
+            if source.casefold() != name.casefold() or rule.spellings or rule.units:
                 rule = replace(rule, source=source)
             if not rule.silent:
                 rules[custodian][name] = rule
@@ -155,7 +157,7 @@ def _column(name: str, own: Mapping[str, Counter[str]], rows: Mapping[str, int])
         said = ", ".join(f"{kind} at {custodian}" for custodian, kind in kinds.items())
         notes.append(f"{name}: {said}; say by [harmonise.columns] how one becomes the other")
     units = dict(_units(own, markers)) if set(kinds.values()) <= {"integer", "numeric"} else {}
-    notes += [f"{name}: {words}" for words in units.values()]
+    notes += [f"{name}: {words}" for words, _ in units.values()]
     together: Counter[str] = Counter()
     for custodian, texts in own.items():
         if custodian not in units:
@@ -165,11 +167,15 @@ def _column(name: str, own: Mapping[str, Counter[str]], rows: Mapping[str, int])
     counted = sum(n for custodian, n in rows.items() if custodian not in units)
     rules = {
         custodian: OwnRule(
-            missing=markers[custodian], units=units.get(custodian, ""), spellings=spelled[custodian]
+            None, markers[custodian], {}, *units.get(custodian, ("", 1.0)), spellings=spelled[custodian]
         )
         for custodian in own
     }
-    return _Column(proposal(name, together, counted), rules, tuple(notes))
+    common = proposal(name, together, counted)
+    keys = dict(common.keys)
+    if keys and any(sum(own[each].values()) < rows[each] or markers[each] for each in units):
+        common = replace(common, keys=tuple({**keys, "missing": True}.items()))
+    return _Column(common, rules, tuple(notes))
 
 
 def _truths(texts: Counter[str]) -> dict[str, bool] | None:
@@ -214,8 +220,8 @@ def _begins(one: str, other: str) -> bool:
 
 def _units(
     own: Mapping[str, Counter[str]], markers: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, str]]:
-    """Of custodians whose numbers seem to be in another unit than the first's: the question."""
+) -> Iterator[tuple[str, tuple[str, float]]]:
+    """Of custodians whose numbers seem to be in another unit than the first's: the question, and the scale."""
     medians = {
         custodian: median({text: n for text, n in texts.items() if text not in markers[custodian]})
         for custodian, texts in own.items()
@@ -228,11 +234,11 @@ def _units(
         for factor, units in FACTORS:
             for times in (factor, 1 / factor):
                 if abs(ratio / times - 1) <= TOLERANCE and not 0.6 < ratio < 1.7:
-                    yield (
-                        custodian,
+                    words = (
                         f"{custodian}'s numbers are about {ratio:.3g} times {first}'s, as {units} would be (a factor of "
-                        f"{factor:g}); ask, and convert by `sql`",
+                        f"{factor:g}); ask, and convert by `sql`"
                     )
+                    yield custodian, (words, 1 / times)
                     break
             else:
                 continue
