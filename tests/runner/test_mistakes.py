@@ -275,6 +275,11 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("sample out -n 5 -w sex=F", 2, """'F' is not a value of it (did you mean "f"?)."""),
         ("sample out -n 5 -w sex=", 2, "Column sex: a missing value is not a value of it ("),
         ("infer out 'share(sex)'", 2, "needs a comparison, such as sex == ..., where it has ')'"),
+        ("infer out 'mean(age | work > 2019-12-31)'", 2, "has a day without quotes"),
+        ("infer out \"mean(age | sex == 'x')\"", 2, "'x' is not a value of it; it has f, m."),
+        ("graph out -o graph.png", 2, "GraphML is written, which is no picture; name a .graphml file"),
+        ("infer out 'mean(age) by sex'", 2, "ends before 'by'; a condition stands inside its brackets"),
+        ("infer out 'mean(age): sex'", 2, "ends before ':'; a condition stands inside its brackets"),
         ("infer out 'share(sex = f)'", 2, "has a single =; a comparison is written ==."),
         # the ledger
         ("ledger check --private north=north.toml --ledger none.db", 2, "none.db does not exist"),

@@ -29,9 +29,9 @@ starts anew, and says so. With all parties here a DIR in which no run was ever s
 name can be wrong. One party of several is told in a line: the others may know of the run, and it may have
 died before it began.
 
-Parties without a table only compute; a line says who they are. With all parties here a run in which the study names
-no table, and --private one party's alone, is refused: its budget would be spent on that table, and --alone says
-that this is meant.
+Parties without a table only compute; a line says who they are. With all parties here a run in which the
+study names no table, and --private one party's alone, is refused: its budget would be spent on that table,
+and --alone says that this is meant.
 """
 EXAMPLES = """\
   cosynth run study.toml --out out
