@@ -87,6 +87,11 @@ def run_study(
     Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
     for a run that a cap does not allow. Sentences call a frame "The frame of party north".
     """
+    for argument, by_party in (("data", data), ("ledger", ledger), ("private", private)):
+        if by_party is not None and not isinstance(by_party, Mapping):
+            raise UsageError(
+                f'{argument} names each party\'s, as in {argument}={{"north": ...}}; got {type(by_party).__name__}.'
+            )
     with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         names: dict[Path, str] = {}
         if isinstance(study, str | os.PathLike):

@@ -131,8 +131,10 @@ def texts_of(location: Location) -> Texts:
 
 
 def texts_of_frame(frame: pd.DataFrame) -> Texts:
-    """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have."""
+    """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have, and without rows."""
     table = table_of(frame)
+    if not table.num_rows:
+        raise DataRefused("The frame has no rows, from which columns could be proposed.")
     return _texts(table.column_names, table.to_batches())
 
 

@@ -163,7 +163,7 @@ def only_table(study: Study, tables: Sequence[str]) -> str | None:
         return None
     return (
         f"Only {tables[0]} has a table here, and its budget would be spent on that table alone; name those of "
-        f"{' and '.join(others)} too (--private NAME=FILE), or say with --alone that nobody else has one."
+        f"{' and '.join(others)} too (--private), or say with --alone that nobody else has one."
     )
 
 

@@ -9,10 +9,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from cosynth import run_study
-from mpc_protocols.errors import UsageError
+from cosynth import Study, load, run_study
+from mpc_protocols.errors import DataRefused, StudyInvalid, UsageError
 from runner.commands.cli import main
 from runner.commands.using.where import conditions
 from runner.results import outdir
@@ -498,7 +499,7 @@ def test_a_budget_is_not_spent_on_one_custodian_alone_without_a_word(
     study, out = str(apart / "study.toml"), apart / "alone"
     north = ("--private", f"north={apart / 'north.toml'}")
     assert main(["run", study, "--out", str(out), *north]) == 2
-    one_sentence(capsys, "Only north has a table here", "south and west", "--private NAME=FILE", "--alone")
+    one_sentence(capsys, "Only north has a table here", "south and west", "too (--private)", "--alone")
     assert not out.exists() and not (apart / "ledger.db").exists()
     assert main(["check", study, *north]) == 0
     assert "WARNING: only north has a table here" in capsys.readouterr().out
@@ -521,6 +522,18 @@ def test_in_python_one_table_of_several_parties_is_meant_or_refused(apart: Path)
     with pytest.raises(UsageError, match=r"Only north has a table here.*alone=True"):
         run_study(apart / "study.toml", out=apart / "python", private=private)
     assert run_study(apart / "study.toml", out=apart / "python", private=private, alone=True).summary["rows"]
+
+
+def test_a_call_of_another_shape_is_answered_with_the_shape(here: Path, tmp_path: Path) -> None:
+    """What else would be three parties of a letter each, or an error of somebody's library."""
+    with pytest.raises(UsageError, match=r"data names each party's, .* got list"):
+        run_study(here / "study.toml", [1, 2], out=tmp_path / "out")  # type: ignore[arg-type]
+    with pytest.raises(StudyInvalid, match=r"parties are a list of names, .* got the text 'abc'"):
+        Study.of("trial", {"a": 2, "b": 2}, "abc", epsilon=1, delta=1e-6)
+    with pytest.raises(UsageError, match=r"A sample has from 0 to .* rows, got '10'"):
+        load(here / "out").sample("10")  # type: ignore[arg-type]
+    with pytest.raises(DataRefused, match="The frame has no rows"):
+        Study.propose(pd.DataFrame())
 
 
 def test_a_number_whose_thousands_are_set_apart_is_one_number() -> None:
