@@ -5,7 +5,7 @@
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
-# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md, in 25 minutes or MINUTES=N; DATA=DIR TABLES=NAME,.. (10 GB)
+# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md, in 25 minutes or MINUTES=N; DATA=DIR TABLES=NAME,.. (13 GB)
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv

@@ -22,6 +22,9 @@ from synth.domain import Column, Domain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MAX_NAMED = 8
+"""Values of a column that a sentence lists."""
+
 
 @dataclass(frozen=True)
 class Between:
@@ -78,7 +81,10 @@ def _code(column: Column, name: str, value: Any) -> int:
     except (pa.ArrowException, ValueError, TypeError):
         raise UsageError(f"Column {name}: {value!r:.60} is of a type that no column holds.") from None
     if misfits:
-        meant = nearest(str(value), [written(each) for each in column.listed])
+        listed = [written(each) for each in column.listed]
+        meant = nearest(str(value), listed)
+        if not meant and value is not None and 0 < len(listed) <= MAX_NAMED:
+            meant = f"; it has {', '.join(listed)}"
         said = "a missing value" if value is None else f"{value!r:.60}"
         raise UsageError(f"Column {name}: {said} is not a value of it{meant or f' ({misfits[0].reason})'}.")
     if coder.unlisted:  # a custodian's table may hold any; somebody who asks for rows names what is declared

@@ -124,8 +124,8 @@ class Run:
         high)`; a number stands for its whole bin. seed: the same rows for the same seed. Raises `UsageError`
         for values that the study does not have, or that no row of the model has together.
         """
-        if not 0 <= rows <= MAX_ROWS:
-            raise UsageError(f"A sample has from 0 to {MAX_ROWS:,} rows, got {rows}.")
+        if not isinstance(rows, int | np.integer) or not 0 <= rows <= MAX_ROWS:
+            raise UsageError(f"A sample has from 0 to {MAX_ROWS:,} rows, got {rows!r}.")
         opened, model = self._opened, self._opened.model
         if where:
             try:

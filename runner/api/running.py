@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 ARGUMENTS = {
+    "--alone": "alone=True",
     "--data": "data",
     "--label": "label",
     "--out": "out",
@@ -69,6 +70,7 @@ def run_study(
     replace: bool = False,
     ledger: Mapping[str, Mapping[str, Any]] | None = None,
     private: Mapping[str, str | os.PathLike[str]] | None = None,
+    alone: bool = False,
     quiet: bool = True,
 ) -> Run:
     """Run a study with all its parties on this machine.
@@ -80,10 +82,16 @@ def run_study(
     "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict
     of id, max_rows, max_custodians) and `cap_adjacency`; `file` is the ledger (default: as for the command
     line). private: private files of the parties named, with data and [ledger]; `data` and `ledger` here go
-    before what they say. quiet: no progress on standard output. Raises the `CosynthError` of the first cause;
-    its `exit_code` is the command line's: `BudgetRefused` (50) for a run that a cap does not allow. Sentences
-    call a frame "The frame of party north".
+    before what they say. alone: one party may be the only one with a table; else a run in which `data` and
+    `private` give one alone, and the study none, is refused (2). quiet: no progress on standard output.
+    Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
+    for a run that a cap does not allow. Sentences call a frame "The frame of party north".
     """
+    for argument, by_party in (("data", data), ("ledger", ledger), ("private", private)):
+        if by_party is not None and not isinstance(by_party, Mapping):
+            raise UsageError(
+                f'{argument} names each party\'s, as in {argument}={{"north": ...}}; got {type(by_party).__name__}.'
+            )
     with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         names: dict[Path, str] = {}
         if isinstance(study, str | os.PathLike):
@@ -115,6 +123,7 @@ def run_study(
                 private={name: Path(file) for name, file in (private or {}).items()},
                 ledger=ledger,
                 replace=replace,
+                alone=alone,
             )
     found = Run(Path(out), summary)
     for text in found.warnings:

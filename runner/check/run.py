@@ -264,6 +264,11 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
             )
         else:
             here.append((yield from _table(study, party.name, party.data, False, owner=False)))
+    if private_file.only_table(study, tuple(tables)) is not None:
+        yield note(
+            f"WARNING: only {', '.join(tables)} has a table here; a run of all parties here would spend its budget on that "
+            "table alone, and asks for --alone"
+        )
     if not here:
         who = (
             "only a deployment can run this study"

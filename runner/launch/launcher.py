@@ -70,6 +70,7 @@ def launch(
     ledger: Mapping[str, Mapping[str, Any]] | None = None,
     allow_retry: bool = False,
     resume: bool = False,
+    alone: bool = False,
     program: Sequence[str] = PROGRAM,
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
@@ -77,8 +78,9 @@ def launch(
     data: files that replace the study's `data` of the parties named. private: their private files; keys,
     addresses and `out` in them are not used here. ledger: by the keys of [ledger], what replaces that table
     of their private files; a relative `file` is in the current directory. allow_retry: see `PartyOptions`.
-    replace: an earlier run in `out` may be replaced. resume: an interrupted run in `out` goes on. program:
-    what party processes run. Raises the first cause as the `CosynthError` of its exit code.
+    replace: an earlier run in `out` may be replaced. resume: an interrupted run in `out` goes on. alone: one
+    party may be the only one with a table (`private_file.only_table`). program: what party processes
+    run. Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
     for what, given in (("data", data), ("a private file", private), ("a ledger", ledger)):
@@ -108,7 +110,7 @@ def launch(
             f"--resume: no run was ever started in {out}, so there is none to go on with; name the directory of the interrupted "
             "run, or leave --resume out to begin one."
         )
-    _roles(study, options)
+    without = _without_table(study, options, alone)
     display = Display(progress, study)
     if resume and not begun(out):
         display.say("study", nothing_to_resume(out))
@@ -118,6 +120,8 @@ def launch(
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
             f"epsilon {float(study.privacy.epsilon):g}, delta {float(study.privacy.delta):g}",
         )
+        if without:
+            display.say("study", f"no table here, so these only compute: {', '.join(without)}")
         if ALGORITHMS[study.algorithm].alternative(study.config) is not None:
             display.say("study", f"RESEARCH, not for anybody's real records. {claim_of(study)}")
         if (algorithm := trained(study)) is not None:
@@ -137,15 +141,18 @@ def _absolute(ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {**ledger, "file": str(Path(file).resolve())} if isinstance(file, str | Path) else dict(ledger)
 
 
-def _roles(study: Study, options: PartyOptions) -> None:
-    """Somebody must have data, and nobody may be without both data and computing; private files are read."""
-    found = []
-    for name in (party.name for party in study.parties):
-        settings = options.settings(name)
-        if name in options.data or private_file.location(study, name, settings):
-            found.append(name)
-    if not found and study.contributors is None:
+def _without_table(study: Study, options: PartyOptions, alone: bool) -> list[str]:
+    """The parties that have no table. Somebody must have one, or bundles of contributors; a single one must be
+    meant; and nobody may be without both data and computing. Private files are read. Raises `StudyInvalid`,
+    `UsageError`."""
+    names = [party.name for party in study.parties]
+    private = {name: options.settings(name) for name in names}
+    tables = private_file.tables_here(study, private, options.data)
+    if not tables and study.contributors is None:
         raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")
+    if not alone and (problem := private_file.only_table(study, tables)):
+        raise UsageError(problem)
+    return [name for name in names if name not in tables]
 
 
 def _ideal(options: PartyOptions) -> dict[str, Any]:

@@ -75,9 +75,10 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 results."""
 
 
-def spare(target: Path, option: str = "--out", *, replace: bool = False) -> None:
+def spare(target: Path, option: str = "--out", *, replace: bool = False, streamed: bool = False) -> None:
     """Raise `UsageError` for what no command writes over: a file of a finished run, a directory, a device, and, unless
-    the user has said --replace, any other file."""
+    the user has said --replace, any other file. To be asked before the work is done. streamed: a device or a pipe may
+    be meant, for nothing there is replaced."""
     if target.name in FILES and (target.parent / RUN).is_file():
         raise UsageError(
             f"{option} {target} is a file of a finished run, which nothing replaces; name another file."
@@ -87,11 +88,27 @@ def spare(target: Path, option: str = "--out", *, replace: bool = False) -> None
     if not os.path.lexists(target):
         return
     if target.exists() and not target.is_file():
+        if streamed:
+            return
         raise UsageError(f"{option} {target} is no file that could be replaced; name another one.")
     if not replace:
         raise UsageError(
             f"{option} {target} is there already; name another file, or let this one take its place with --replace."
         )
+
+
+def writable(target: Path, option: str) -> None:
+    """Raise `UsageError` now for a file that could not be written in the end; one that is not there yet is not there
+    afterwards either."""
+    absent = not os.path.lexists(target)
+    try:
+        target.open("a", encoding="utf-8").close()
+        if absent:
+            target.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"{option} {target} cannot be written ({reason(error)}); name another file."
+        ) from None
 
 
 ATTEMPTS, AGAIN_S = 10, 0.03

@@ -2,7 +2,8 @@
 like that.
 
 Names are compared without capitals; values of one column by their words (capitals, yes and no in some
-languages, the beginning of a longer word); numbers by their medians, for a factor that two units have.
+languages, the beginning of a longer word); numbers by their medians, for a factor that two units have; days as
+days, however each writes them.
 Whoever compares holds all the tables, so this is for a rehearsal, or for test tables; what comes out is
 private like them.
 """
@@ -11,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mpc_protocols.errors import DataRefused
-from runner.starting.proposals import MARKERS, Proposal, Texts, proposal
+from runner.starting.proposals import MARKERS, Proposal, Texts, day, proposal
 from synth.domain import Value
 
 YES = frozenset({"true", "t", "yes", "y", "1", "ja", "j", "oui", "o", "sí", "si", "s", "sim", "tak"})
@@ -38,12 +39,20 @@ TOLERANCE = 0.15
 @dataclass(frozen=True)
 class OwnRule:
     """What one custodian's private file says of one column. source: its name for it, if another. units: a
-    question, as words."""
+    question, as words; scale: the number of the first custodian's unit in one of this one's, if so.
+    spellings: of days that it does not write 2019-12-31, as of a `Proposal`."""
 
     source: str | None = None
     missing: tuple[str, ...] = ()
     values: Mapping[str, Value] = field(default_factory=dict, repr=False)
     units: str = ""
+    scale: float = 1.0
+    spellings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, one: Proposal) -> OwnRule:
+        """Of a custodian whose table alone was looked at."""
+        return cls(one.name if one.spellings else None, one.markers, spellings=one.spellings)
 
     @property
     def silent(self) -> bool:
@@ -92,14 +101,10 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
         notes += made.notes
         for custodian, rule in made.rules.items():
             source = names[custodian]
-            full = OwnRule(
-                None if source.casefold() == name.casefold() else source,
-                rule.missing,
-                rule.values,
-                rule.units,
-            )
-            if not full.silent:
-                rules[custodian][name] = full
+            if source.casefold() != name.casefold() or rule.spellings or rule.units:
+                rule = replace(rule, source=source)
+            if not rule.silent:
+                rules[custodian][name] = rule
     cased = frozenset(
         custodian
         for names in spelled.values()
@@ -124,6 +129,7 @@ def _column(name: str, own: Mapping[str, Counter[str]], rows: Mapping[str, int])
     """One column of all custodians that have it."""
     alone = {custodian: proposal(name, texts, rows[custodian]) for custodian, texts in own.items()}
     markers = {custodian: alone[custodian].markers for custodian in own}
+    spelled = {custodian: alone[custodian].spellings for custodian in own}
     truths = {custodian: _truths(texts) for custodian, texts in own.items()}
     if all(truth is not None for truth in truths.values()):
         missing = any(
@@ -151,16 +157,25 @@ def _column(name: str, own: Mapping[str, Counter[str]], rows: Mapping[str, int])
         said = ", ".join(f"{kind} at {custodian}" for custodian, kind in kinds.items())
         notes.append(f"{name}: {said}; say by [harmonise.columns] how one becomes the other")
     units = dict(_units(own, markers)) if set(kinds.values()) <= {"integer", "numeric"} else {}
-    notes += [f"{name}: {words}" for words in units.values()]
+    notes += [f"{name}: {words}" for words, _ in units.values()]
     together: Counter[str] = Counter()
     for custodian, texts in own.items():
         if custodian not in units:
-            together.update({text: n for text, n in texts.items() if text not in markers[custodian]})
+            for text, n in texts.items():
+                if text not in markers[custodian]:
+                    together[day(text, spelled[custodian][0]) if spelled[custodian] else text] += n
     counted = sum(n for custodian, n in rows.items() if custodian not in units)
     rules = {
-        custodian: OwnRule(missing=markers[custodian], units=units.get(custodian, "")) for custodian in own
+        custodian: OwnRule(
+            None, markers[custodian], {}, *units.get(custodian, ("", 1.0)), spellings=spelled[custodian]
+        )
+        for custodian in own
     }
-    return _Column(proposal(name, together, counted), rules, tuple(notes))
+    common = proposal(name, together, counted)
+    keys = dict(common.keys)
+    if keys and any(sum(own[each].values()) < rows[each] or markers[each] for each in units):
+        common = replace(common, keys=tuple({**keys, "missing": True}.items()))
+    return _Column(common, rules, tuple(notes))
 
 
 def _truths(texts: Counter[str]) -> dict[str, bool] | None:
@@ -205,8 +220,8 @@ def _begins(one: str, other: str) -> bool:
 
 def _units(
     own: Mapping[str, Counter[str]], markers: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, str]]:
-    """Of custodians whose numbers seem to be in another unit than the first's: the question."""
+) -> Iterator[tuple[str, tuple[str, float]]]:
+    """Of custodians whose numbers seem to be in another unit than the first's: the question, and the scale."""
     medians = {
         custodian: median({text: n for text, n in texts.items() if text not in markers[custodian]})
         for custodian, texts in own.items()
@@ -219,11 +234,11 @@ def _units(
         for factor, units in FACTORS:
             for times in (factor, 1 / factor):
                 if abs(ratio / times - 1) <= TOLERANCE and not 0.6 < ratio < 1.7:
-                    yield (
-                        custodian,
+                    words = (
                         f"{custodian}'s numbers are about {ratio:.3g} times {first}'s, as {units} would be (a factor of "
-                        f"{factor:g}); ask, and convert by `sql`",
+                        f"{factor:g}); ask, and convert by `sql`"
                     )
+                    yield custodian, (words, 1 / times)
                     break
             else:
                 continue

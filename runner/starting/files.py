@@ -91,8 +91,7 @@ def _marked(key: str, value: object) -> str:
 
 def _read_by(one: Proposal) -> list[str]:
     """How the private file reads days that are not written 2019-12-31."""
-    name = '"' + one.name.replace('"', '""') + '"'
-    rules = ["sql = " + _toml(f"try_strptime({name}, '{spelling}')") for spelling in one.spellings]
+    rules = _day_rules(one.name, one.spellings)
     if not rules:
         return []
     table = f"[harmonise.columns.{_name(one.name)}]"
@@ -104,9 +103,34 @@ def _read_by(one: Proposal) -> list[str]:
     ]
 
 
+def _day_rules(source: str, spellings: Sequence[str]) -> list[str]:
+    """By each of the spellings: the line that reads this column of the custodian's as days."""
+    return ["sql = " + _toml(f"try_strptime({_quoted(source)}, '{spelling}')") for spelling in spellings]
+
+
+def _quoted(column: str) -> str:
+    """A column's name in SQL."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _scaled(rule: OwnRule, source: str, comma: bool) -> str:
+    """The line that converts a column's numbers. Markers of missing values are told by it, too: what `missing` says is
+    looked for in what `sql` gives."""
+    column = _quoted(source)
+    number = f"replace({column}, ',', '.')" if comma else column
+    # a ratio of medians is no unit: of a factor and its inverse, the one that is written shorter
+    by = min(f"* {rule.scale:.6g}", f"/ {1 / rule.scale:.6g}", key=len)
+    told = f"TRY_CAST({number} AS DOUBLE) {by}"
+    if rule.missing:
+        markers = ", ".join("'" + marker.replace("'", "''") + "'" for marker in rule.missing)
+        told = f"CASE WHEN {column} NOT IN ({markers}) THEN {told} END"
+    return "sql = " + _toml(told)
+
+
 def private_settings(dialect: Dialect, found: Sequence[Proposal]) -> str:
     """What the private file needs for such a table, or an empty text."""
-    return own_settings(dialect, {one.name: OwnRule(missing=one.markers) for one in found if one.markers})
+    rules = {one.name: OwnRule.of(one) for one in found}
+    return own_settings(dialect, {name: rule for name, rule in rules.items() if not rule.silent})
 
 
 def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_case: bool = False) -> str:
@@ -122,8 +146,15 @@ def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_c
     for name, rule in rules.items():
         lines = [f"[harmonise.columns.{_name(name)}]"]
         if rule.units:
-            lines.append(f"# TO BE ASKED: {rule.units}")
-        if rule.source is not None:
+            comma = dialect is not None and dialect.decimal == ","
+            lines += [f"# TO BE ASKED: {rule.units}:", f"# {_scaled(rule, rule.source or name, comma)}"]
+        days = _day_rules(rule.source or name, rule.spellings)
+        if len(days) > 1:
+            lines.append(
+                "# AMBIGUOUS: no value tells whether the day or the month is first; leave the line that is right"
+            )
+        lines += days[:1] + [f"# {line}" for line in days[1:]]
+        if rule.source is not None and rule.source.casefold() != name.casefold() and not days:
             lines.append(f"from = {_toml(rule.source)}")
         if rule.missing:
             lines.append(f"missing = {_toml(rule.missing)}")

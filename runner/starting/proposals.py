@@ -131,8 +131,10 @@ def texts_of(location: Location) -> Texts:
 
 
 def texts_of_frame(frame: pd.DataFrame) -> Texts:
-    """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have."""
+    """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have, and without rows."""
     table = table_of(frame)
+    if not table.num_rows:
+        raise DataRefused("The frame has no rows, from which columns could be proposed.")
     return _texts(table.column_names, table.to_batches())
 
 
@@ -178,7 +180,7 @@ def proposal(name: str, values: Counter[str], rows: int) -> Proposal:
     markers = _markers(values)
     kept = Counter({text: count for text, count in values.items() if text not in markers})
     spellings = _spellings(kept)
-    days = Counter(_iso(text, spellings[0]) for text in kept) if spellings else kept
+    days = Counter(day(text, spellings[0]) for text in kept) if spellings else kept
     found = next((keys for guess in GUESSES if (keys := guess(days, rows))), None)
     if found is None:  # among texts they may be values
         markers, kept = (), values
@@ -252,10 +254,10 @@ def _spellings(values: Counter[str]) -> tuple[str, ...]:
     """Those by which every value is a day."""
     if not values or not all(_SPELLED.fullmatch(text) for text in values):
         return ()
-    return tuple(spelling for spelling in _SPELLINGS if all(_iso(text, spelling) for text in values))
+    return tuple(spelling for spelling in _SPELLINGS if all(day(text, spelling) for text in values))
 
 
-def _iso(text: str, spelling: str) -> str:
+def day(text: str, spelling: str) -> str:
     """The day as 2019-12-31; an empty text if it is not spelled so."""
     try:
         return datetime.strptime(text, spelling).date().isoformat()

@@ -144,7 +144,8 @@ def propose(
             texts[name] = texts_of_frame(table)
     both = compared(texts)
     found = both.proposals if len(texts) > 1 else next(iter(texts.values())).proposals
-    rules = both.rules if len(texts) > 1 else {name: _markers(found) for name in texts}
+    alone = {one.name: rule for one in found if not (rule := OwnRule.of(one)).silent}
+    rules = both.rules if len(texts) > 1 else dict.fromkeys(texts, alone)
     return Proposed(
         _able(found),
         {one.name: one.advice for one in found if one.advice},
@@ -152,7 +153,3 @@ def propose(
         {name: own_settings(dialects.get(name), rules[name], name in both.ignore_case) for name in texts},
         tuple(found),
     )
-
-
-def _markers(found: Sequence[Proposal]) -> dict[str, OwnRule]:
-    return {one.name: OwnRule(missing=one.markers) for one in found if one.markers}

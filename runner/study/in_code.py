@@ -69,6 +69,10 @@ def of(
     tables: Mapping[str, Any],
 ) -> Study:
     """See `Study.of`."""
+    if isinstance(parties, str):
+        raise StudyInvalid(
+            f"{IN_CODE}: parties are a list of names, such as ['north', 'south'], got the text {parties!r:.40}."
+        )
     if algorithm is None:
         configured = [table for table in tables if table in ALGORITHMS.names]
         algorithm = configured[0] if len(configured) == 1 else proposed().name

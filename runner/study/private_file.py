@@ -8,7 +8,7 @@ command line. Standard library only.
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,6 +140,31 @@ def location(
     if found.linked is None and (study.linked is None or found.cluster is None):
         return found
     return replace(found, draws=DrawKey(private.ledger.file, digest(study, "")))
+
+
+def tables_here(study: Study, private: Mapping[str, Private], instead: Collection[str]) -> tuple[str, ...]:
+    """The parties that have a table in a run of all on this machine: by the study, by their private file, or
+    `instead` of both. Raises as `location`."""
+    return tuple(
+        name
+        for name in (party.name for party in study.parties)
+        if name in instead or location(study, name, private.get(name, Private())) is not None
+    )
+
+
+def only_table(study: Study, tables: Sequence[str]) -> str | None:
+    """What is wrong with a run in which one party alone has a table, which the study does not name; None if
+    nothing is. Its budget would be spent on that table alone, and what is missing is more often a forgotten
+    `--private` than meant. tables: as `tables_here` gives them."""
+    others = [party.name for party in study.parties if party.name not in tables]
+    if len(tables) != 1 or not others or any(party.data for party in study.parties):
+        return None
+    if study.contributors is not None:
+        return None
+    return (
+        f"Only {tables[0]} has a table here, and its budget would be spent on that table alone; name those of "
+        f"{' and '.join(others)} too (--private), or say with --alone that nobody else has one."
+    )
 
 
 def idle_here(study: Study) -> dict[str, StudyInvalid]:

@@ -143,6 +143,14 @@ def _fit(text: str, left: str, right: str) -> Fit:
     return Fit(kind, outcome, right.strip())
 
 
+def _goes_on(question: str, at: str) -> Unanswerable:
+    """Of a question that is complete before something that people write for a condition or a group."""
+    return Unanswerable(
+        f"The question {question!r:.80} ends before {at!r:.20}; a condition stands inside its brackets, as in "
+        "mean(age | sex == 'F'), and what it is grouped by behind them, as in mean(age) | sex."
+    )
+
+
 class _Reader:
     """Tokens of a text, taken from the left. whole: the question, for sentences."""
 
@@ -153,6 +161,8 @@ class _Reader:
             match = _TOKEN.match(text, place)
             if match is None and re.match(r"\s*=[^=]", text[place:]):
                 raise Unanswerable(f"The question {whole!r:.80} has a single =; a comparison is written ==.")
+            if match is None and text[place:].strip().startswith(":"):
+                raise _goes_on(whole, ":")
             if match is None:
                 raise Unanswerable(
                     f"The question {whole!r:.80} has something unreadable at {text[place:].strip()!r:.20}; texts stand in "
@@ -196,7 +206,7 @@ class _Reader:
     def end(self) -> None:
         """Nothing may follow."""
         if self._at()[0] != "end":
-            self._refuse("its end")
+            raise _goes_on(self._whole, self._at()[1])
 
     def name(self) -> str:
         """A column's name."""
@@ -223,6 +233,10 @@ class _Reader:
             number: int | float = float(text)
             if not re.search(r"[.eE]", text) and number < MAX_WHOLE:
                 number = int(text)
+            if self._at()[1] == "-" and self._at(1)[0] == "number":
+                raise Unanswerable(
+                    f"The question {self._whole!r:.80} has a day without quotes; days and times are written '2019-12-31'."
+                )
             return -number if negative else number
         if kind not in ("text", "name"):
             self._refuse("a value")

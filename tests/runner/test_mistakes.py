@@ -9,9 +9,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from mpc_protocols.errors import UsageError
+from cosynth import Study, load, run_study
+from mpc_protocols.errors import DataRefused, StudyInvalid, UsageError
 from runner.commands.cli import main
 from runner.commands.using.where import conditions
 from runner.results import outdir
@@ -35,6 +37,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = STUDY[STUDY.index("[domain.columns.age]") : STUDY.index("[session]")]
     (directory / "proposed.toml").write_text(columns)
     (directory / "empty").mkdir()
+    (directory / "coded").mkdir()
+    (directory / "coded" / "tiny.csv").write_text("a,b\n" + "0,1\n1,1\n1,0\n" * 40)
+    (directory / "coded" / "tiny-domain.json").write_text('{"a": 2, "b": 2}')
     (directory / "stub.db").write_text("")
     (directory / "notes.txt").write_text("no ledger\n")
     (directory / "twice.csv").write_text("age,sex,age\n40,f,41\n")
@@ -42,6 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COSYNTH_LEDGER", str(directory / "ledger.db"))
         assert main(["run", str(directory / "study.toml"), "--out", str(directory / "out"), "-q"]) == 0
+        assert main(["certs", "request", "north", "--out", str(directory)]) == 0
     return directory
 
 
@@ -270,6 +276,11 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("sample out -n 5 -w sex=F", 2, """'F' is not a value of it (did you mean "f"?)."""),
         ("sample out -n 5 -w sex=", 2, "Column sex: a missing value is not a value of it ("),
         ("infer out 'share(sex)'", 2, "needs a comparison, such as sex == ..., where it has ')'"),
+        ("infer out 'mean(age | work > 2019-12-31)'", 2, "has a day without quotes"),
+        ("infer out \"mean(age | sex == 'x')\"", 2, "'x' is not a value of it; it has f, m."),
+        ("graph out -o graph.png", 2, "GraphML is written, which is no picture; name a .graphml file"),
+        ("infer out 'mean(age) by sex'", 2, "ends before 'by'; a condition stands inside its brackets"),
+        ("infer out 'mean(age): sex'", 2, "ends before ':'; a condition stands inside its brackets"),
         ("infer out 'share(sex = f)'", 2, "has a single =; a comparison is written ==."),
         # the ledger
         ("ledger check --private north=north.toml --ledger none.db", 2, "none.db does not exist"),
@@ -419,6 +430,11 @@ def test_nothing_is_written_over_what_was_released(here: Path, capsys: pytest.Ca
         ("graph out -o table.graphml", "table.graphml"),
         ("tally study.toml --data north.csv -o table.csv", "table.csv"),
         ("evaluate out --real north.csv --html table.html", "table.html"),
+        ("certs sign study.toml north.csr --out .", "north.crt"),
+        ("audit --only A.conversion --quick --json table.json", "table.json"),
+        ("audit --only A.conversion --quick --out .", "audit.html"),
+        ("bench utility --data coded --algorithms independent --seeds 1 --json table.jsonl", "table.jsonl"),
+        ("bench utility --data coded --algorithms mst --seeds 1 --parts --html table.html", "table.html"),
     ],
 )
 def test_a_file_that_is_there_is_replaced_on_request_only(
@@ -427,11 +443,12 @@ def test_a_file_that_is_there_is_replaced_on_request_only(
     """It may be the table that the run was made from."""
     words = shlex.split(line)
     words[-1] = str(tmp_path / words[-1])
+    option = words[-2] if words[-2] != "-o" else "--out"
     (tmp_path / file).write_text("a precious table\n")
     assert main(words) == 2
     one_sentence(
         capsys,
-        f"{words[-2].replace('-o', '--out')} {tmp_path / file} is there already; name another file, or let this one take its "
+        f"{option} {tmp_path / file} is there already; name another file, or let this one take its "
         "place with --replace.",
     )
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "a precious table\n")]
@@ -442,10 +459,81 @@ def test_a_file_that_is_there_is_replaced_on_request_only(
     if line.startswith("evaluate"):
         assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
+    if file.endswith(".jsonl"):  # lines may go into a pipe
+        return
     (tmp_path / file).unlink()
     os.mkfifo(tmp_path / file)
     assert main([*words, "--replace"]) == 2
     one_sentence(capsys, "is no file that could be replaced")
+
+
+def test_a_benchmark_is_refused_before_anything_is_measured(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also the benchmarks of parties, and before the other option's file is emptied."""
+    lines, page = tmp_path / "lines.jsonl", tmp_path / "page.html"
+    page.write_text("precious")
+    assert main(["bench", "rounds", "--json", str(lines), "--html", str(page)]) == 2
+    one_sentence(capsys, f"--html {page} is there already")
+    assert page.read_text() == "precious" and not lines.exists()
+    assert main(["bench", "rounds", "--json", str(page)]) == 2
+    one_sentence(capsys, f"--json {page} is there already")
+
+
+@pytest.fixture
+def apart(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The study of custodians whose tables are named in their private files alone, and a ledger of its own."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    text = (here / "study.toml").read_text()
+    for name in ("north", "south", "west"):
+        text = text.replace(f'data = "{name}.csv"\n', "")
+        (tmp_path / f"{name}.toml").write_text(f'data = "{here / name}.csv"\n')
+    (tmp_path / "study.toml").write_text(text)
+    return tmp_path
+
+
+def test_a_budget_is_not_spent_on_one_custodian_alone_without_a_word(
+    apart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A forgotten --private is told before anything is spent; that it was none is said with --alone."""
+    study, out = str(apart / "study.toml"), apart / "alone"
+    north = ("--private", f"north={apart / 'north.toml'}")
+    assert main(["run", study, "--out", str(out), *north]) == 2
+    one_sentence(capsys, "Only north has a table here", "south and west", "too (--private)", "--alone")
+    assert not out.exists() and not (apart / "ledger.db").exists()
+    assert main(["check", study, *north]) == 0
+    assert "WARNING: only north has a table here" in capsys.readouterr().out
+    assert main(["run", study, "--out", str(out), *north, "--alone"]) == 0
+    assert "no table here, so these only compute: south, west\n" in capsys.readouterr().out
+    assert main(["run", study, "--party", "north", "--alone"]) == 2
+    one_sentence(capsys, "--alone is for a run of all parties here")
+
+
+def test_two_custodians_of_three_may_run_and_the_third_is_named(
+    apart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"--private={name}={apart / name}.toml" for name in ("north", "south")]
+    assert main(["run", str(apart / "study.toml"), "--out", str(apart / "two"), *given]) == 0
+    assert "no table here, so these only compute: west\n" in capsys.readouterr().out
+
+
+def test_in_python_one_table_of_several_parties_is_meant_or_refused(apart: Path) -> None:
+    private = {"north": apart / "north.toml"}
+    with pytest.raises(UsageError, match=r"Only north has a table here.*alone=True"):
+        run_study(apart / "study.toml", out=apart / "python", private=private)
+    assert run_study(apart / "study.toml", out=apart / "python", private=private, alone=True).summary["rows"]
+
+
+def test_a_call_of_another_shape_is_answered_with_the_shape(here: Path, tmp_path: Path) -> None:
+    """What else would be three parties of a letter each, or an error of somebody's library."""
+    with pytest.raises(UsageError, match=r"data names each party's, .* got list"):
+        run_study(here / "study.toml", [1, 2], out=tmp_path / "out")  # type: ignore[arg-type]
+    with pytest.raises(StudyInvalid, match=r"parties are a list of names, .* got the text 'abc'"):
+        Study.of("trial", {"a": 2, "b": 2}, "abc", epsilon=1, delta=1e-6)
+    with pytest.raises(UsageError, match=r"A sample has from 0 to .* rows, got '10'"):
+        load(here / "out").sample("10")  # type: ignore[arg-type]
+    with pytest.raises(DataRefused, match="The frame has no rows"):
+        Study.propose(pd.DataFrame())
 
 
 def test_a_number_whose_thousands_are_set_apart_is_one_number() -> None:

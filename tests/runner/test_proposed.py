@@ -157,6 +157,54 @@ def test_codes_are_matched_by_words_and_what_matches_nothing_is_asked_about() ->
     assert dict(found.proposals[0].keys)["values"] == ("none", "own", "private", "public")
 
 
+def test_another_unit_is_converted_by_the_line_that_stands_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A marker of missing values that is a number is none any more once it was divided: the line tells it first."""
+    kilograms, grams = tmp_path / "kilograms.csv", tmp_path / "grams.csv"
+    pd.DataFrame({"Weight": [60 + n % 40 + 0.5 for n in range(300)], "Sex": ["f", "m"] * 150}).to_csv(
+        kilograms, index=False
+    )
+    weighed = ["-9" if n % 20 == 0 else f"{60500 + 1000 * (n % 40)},5" for n in range(300)]
+    pd.DataFrame({"WEIGHT": weighed, "SEX": ["f", "m"] * 150}).to_csv(grams, index=False, sep=";")
+    out = tmp_path / "study"
+    assert main(["init", str(out), "--from", str(kilograms), "--from", str(grams)]) == 0
+    own = (out / "grams.toml").read_text()
+    assert '\nmissing = ["-9"]' in own and "THEN TRY_CAST" in own
+    (out / "grams.toml").write_text(own.replace('# sql = "CASE', 'sql = "CASE'))
+    with (out / "study.toml").open("a") as study:
+        study.write((out / "domain.proposed.toml").read_text())
+    capsys.readouterr()
+    asked = ["check", str(out / "study.toml"), "--party", "grams", "--private", str(out / "grams.toml")]
+    assert main([*asked, "--rehearsal"]) == 0, capsys.readouterr()
+    assert "Weight: missing 5.0 %; clamped 0 %" in capsys.readouterr().out
+
+
+def test_days_that_custodians_write_differently_are_days(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each alone is read as a date, so are all together: each private file reads its own spelling."""
+    days = pd.date_range("2021-01-01", periods=300, freq="D")
+    age = [20 + n % 60 for n in range(300)]
+    pd.DataFrame({"Visit": days.strftime("%Y-%m-%d"), "Age": age}).to_csv(tmp_path / "iso.csv", index=False)
+    spelled = ["NA", *days[1:].strftime("%d.%m.%Y")]
+    pd.DataFrame({"VISIT": spelled, "AGE": age}).to_csv(tmp_path / "dots.csv", index=False)
+    out = tmp_path / "study"
+    given = [word for name in ("iso", "dots") for word in ("--from", f"{name}={tmp_path / name}.csv")]
+    assert main(["init", str(out), *given]) == 0
+    proposed = tomllib.loads((out / "domain.proposed.toml").read_text())["domain"]["columns"]
+    assert proposed["Visit"]["kind"] == "date" and proposed["Visit"]["low"].isoformat() == "2021-01-01"
+    rules = tomllib.loads((out / "dots.toml").read_text())["harmonise"]["columns"]
+    assert rules["Visit"] == {"missing": ["NA"], "sql": "try_strptime(\"VISIT\", '%d.%m.%Y')"}
+    assert "harmonise" not in tomllib.loads((out / "iso.toml").read_text())
+    with (out / "study.toml").open("a") as study:
+        study.write((out / "domain.proposed.toml").read_text())
+    private = [word for name in ("iso", "dots") for word in ("--private", f"{name}={out / name}.toml")]
+    assert main(["check", str(out / "study.toml"), *private]) == 0, capsys.readouterr()
+    alone = Study.propose(tmp_path / "dots.csv")
+    assert "try_strptime" in alone.harmonise["data"] and alone.columns["VISIT"]["kind"] == "date"
+
+
 def test_a_custodian_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a\n1\n")

@@ -25,6 +25,10 @@ from parties.data.location import Location
 COPY = "sheet.csv"
 
 
+class _Unnamed(Exception):
+    """Raised for a sheet whose first row is empty."""
+
+
 def as_csv(location: Location, folder: Path) -> Location:
     """The location of a copy of the first sheet in `folder`, which nobody else may enter. Raises
     `DataRefused`."""
@@ -46,6 +50,11 @@ def as_csv(location: Location, folder: Path) -> Location:
             book.close()
     except MemoryError:
         raise
+    except _Unnamed:
+        refused = DataRefused(
+            f"{location.label}: the first row of its first sheet is empty, and the columns' names stand there; remove "
+            "the rows above these."
+        )
     except Exception:  # zip, XML and values: whatever it is may quote a cell
         refused = DataRefused(
             f"{location.label} is not a whole .xlsx workbook with a table in its first sheet, or it is encrypted or damaged."
@@ -56,15 +65,15 @@ def as_csv(location: Location, folder: Path) -> Location:
 
 
 def _rows(sheet: Any) -> Iterator[list[str]]:
-    """The rows as texts: as wide as the first; what is empty to the end is left out. Raises `ValueError` for
-    an empty sheet."""
+    """The rows as texts: as wide as the first; what is empty to the end is left out. Raises `_Unnamed` for
+    a sheet whose first row is empty."""
     width = 0
     for cells in sheet.iter_rows(values_only=True):
         texts = [_text(cell) for cell in cells]
         if not width:
             width = max((place + 1 for place, text in enumerate(texts) if text), default=0)
             if not width:
-                raise ValueError
+                raise _Unnamed
         if any(texts):
             yield texts[:width] if not any(texts[width:]) else texts
 

@@ -17,11 +17,11 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.process.installation import program
+from runner.bench.output import files
 from runner.bench.parameters import number
 from runner.bench.registry import Survey
 from runner.bench.utility.comparison import COMPARISONS
@@ -64,8 +64,7 @@ class Utility(Survey):
             raise UsageError(f"--data {options.data} holds none of the tables asked for.")
         if options.html and not options.parts:
             raise UsageError("--html goes with --parts: it is the page of where the error lies.")
-        lines = options.json.open("w", encoding="utf-8") if options.json else None
-        try:
+        with files.opened(options) as lines:
             if options.parts:
                 self._parts(rows, tables, epsilons, options, lines)
                 return
@@ -74,9 +73,6 @@ class Utility(Survey):
                     [self._cell(row, table, epsilon, options, lines) for table in tables] for row in rows
                 ]
                 _show(epsilon, options, [row.text for row in rows], [table.name for table in tables], found)
-        finally:
-            if lines:
-                lines.close()
 
     def _parts(
         self,
@@ -84,7 +80,7 @@ class Utility(Survey):
         tables: Sequence[Any],
         epsilons: Sequence[float],
         options: argparse.Namespace,
-        lines: Any,
+        lines: IO[str],
     ) -> None:
         """Where the error lies, in print, in lines and on a page."""
         seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -100,15 +96,14 @@ class Utility(Survey):
                         print(f"{exact!s:30}{spread(errors):>20}{spread(parts.model[exact]):>20}")
                     told = ", ".join(f"{name} {value:.4f}" for name, value in parts.summary.items())
                     print(told, flush=True)
-                    if lines:
-                        of = parts.lines(options.delta, options.first_seed)
-                        lines.writelines(json.dumps(line) + "\n" for line in of)
-                        lines.flush()
+                    of = parts.lines(options.delta, options.first_seed)
+                    lines.writelines(json.dumps(line) + "\n" for line in of)
+                    lines.flush()
         if options.html:
             options.html.write_text(page(found, options.delta, options.seeds), encoding="utf-8")
 
     def _cell(
-        self, row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: Any
+        self, row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: IO[str]
     ) -> dict[str, list[float]]:
         """The scores of all seeds."""
         found: dict[str, list[float]] = {}
@@ -121,27 +116,30 @@ class Utility(Survey):
                 return {}
             for name, value in {**result.scores, "cpu_s": result.cpu_s[0]}.items():
                 found.setdefault(name, []).append(value)
-            if lines:
-                line = {
-                    "bench": self.name,
-                    "algorithm": row.text,
-                    "table": table.name,
-                    "epsilon": epsilon,
-                    "delta": options.delta,
-                    "seed": seed,
-                    **result.scores,
-                    "cpu_s": result.cpu_s,
-                    "selected": result.selected,
-                    "rho_share": result.rho_share,
-                    "wall_s": time.perf_counter() - began,
-                }
-                lines.write(json.dumps(line) + "\n")
-                lines.flush()
+            line = {
+                "bench": self.name,
+                "algorithm": row.text,
+                "table": table.name,
+                "epsilon": epsilon,
+                "delta": options.delta,
+                "seed": seed,
+                **result.scores,
+                "cpu_s": result.cpu_s,
+                "selected": result.selected,
+                "rho_share": result.rho_share,
+                "wall_s": time.perf_counter() - began,
+            }
+            lines.write(json.dumps(line) + "\n")
+            lines.flush()
         return found
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = parser(f"{__doc__}\n{_comparisons()}", "NAME.csv with NAME-domain.json, NAME.bif")
+    made = parser(
+        f"{__doc__}\n{_comparisons()}",
+        "NAME.csv with NAME-domain.json, NAME.bif",
+        "a page of it, self-contained",
+    )
     made.add_argument(
         "--tables", metavar="NAME,..", help="NAME, or NAME@ROWS for some of its rows (default: all there are)"
     )
@@ -159,7 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--parts", action="store_true", help="where the error lies, by making parts of the runs exact"
     )
-    made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
     return made
 
 

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpc_protocols.process.installation import program
+from runner.bench.output import files
 from runner.commands.cli import Parser
 
 
-def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
-    """Options of one form: those that all have, `--data` and `--json`."""
+def parser(
+    description: str | None, data: str = "NAME.csv with NAME-domain.json", page: str | None = None
+) -> argparse.ArgumentParser:
+    """Options of one form: those that all have, `--data`, `--json` and `--replace`, and `--html` for a page."""
     made = Parser(
         prog=f"{program()} bench utility",
         description=description,
@@ -21,7 +24,7 @@ def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--data", metavar="DIR", type=Path, required=True, help=data)
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
+    files.declare(made, "per run", page)
     return made
 
 

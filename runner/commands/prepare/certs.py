@@ -13,6 +13,7 @@ from mpc_protocols.process.installation import program
 from parties import certificates
 from parties.certificates import make_all, read
 from runner.failures import reason
+from runner.results.outdir import spare
 from runner.study import load
 from runner.study.declared.table import nearest
 from runner.study.sections.parties import NAME
@@ -60,6 +61,8 @@ def sign(arguments: argparse.Namespace) -> None:
             )
     asked = {path: _bytes(path) for path in arguments.requests}
     directory = _directory(arguments)
+    for path in asked:
+        spare(directory / f"{path.stem}.crt", replace=arguments.replace)
     ca_cert, ca_key = directory / "ca.crt", directory / "ca.key"
     if not ca_cert.exists() and not ca_key.exists():
         certificates.write(directory, "ca", certificates.make_ca("cosynth", arguments.days))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
+from runner.results.outdir import spare, writable
 from runner.review.audit import check, driver, target
 from runner.review.audit.broken_builds import mutations
 from runner.review.audit.driver import full_name
@@ -125,14 +126,18 @@ def _list(groups: dict[str, Group]) -> None:
 
 
 def _files(arguments: argparse.Namespace) -> list[Path]:
-    """Where the findings go. Raises `UsageError` now if they could not be written in the end."""
-    written: list[Path] = [arguments.json] if arguments.json else []
+    """Where the findings go. Raises `UsageError` now for what is not to be written over, or could not be written in
+    the end."""
+    named = [(arguments.json, "--json")] if arguments.json else []
     if arguments.out:
-        written += [arguments.out / "audit.json", arguments.out / "audit.html"]
-    for path in written:
+        named += [(arguments.out / name, "--out") for name in ("audit.json", "audit.html")]
+    for path, option in named:
+        spare(path, option, replace=arguments.replace)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.open("a", encoding="utf-8").close()
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {reason(error)}.") from None
-    return written
+            raise UsageError(
+                f"{option} {path} cannot be written ({reason(error)}); name another file."
+            ) from None
+        writable(path, option)
+    return [path for path, _ in named]

@@ -9,7 +9,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
@@ -17,7 +16,7 @@ from mpc_protocols.process.installation import as_started, program
 from mpc_protocols.registry import not_installed
 from runner.bench import registry
 from runner.bench.net.network import networks
-from runner.bench.output import table
+from runner.bench.output import files, table
 from runner.bench.output.page import write
 from runner.bench.parameters import TLS, spelled
 from runner.bench.registry import Survey
@@ -25,7 +24,6 @@ from runner.bench.running import driver
 from runner.bench.running.driver import Order
 from runner.commands import whole_number
 from runner.commands.cli import Parser
-from runner.failures import reason
 from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
@@ -89,10 +87,7 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     made.add_argument(
         "--no-baseline", action="store_true", help="leave MPyC, NumPy and the ideal backend out"
     )
-    made.add_argument(
-        "--json", metavar="FILE", type=Path, help="a JSON line per measurement; FILE is emptied first"
-    )
-    made.add_argument("--html", metavar="FILE", type=Path, help="a page of curves that loads nothing")
+    files.declare(made, "per measurement", "a page of curves that loads nothing")
     group = made.add_argument_group("parameters, each a list of values")
     for parameter in [*_parameters(benches).values(), TLS]:
         # kept as text: how the values read depends on the parameter alone, but their errors on the benchmarks
@@ -116,10 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         order = _order(options, benches)
         driver.points(order)  # refuse before anything is emptied
         lines: list[dict[str, Any]] = []
-        with contextlib.ExitStack() as stack:
-            file = stack.enter_context(_opened(options.json)) if options.json else None
-            if options.html:
-                _opened(options.html, "a").close()  # find out now whether it can be written
+        with files.opened(options) as file:
             shown: Bench | None = None
 
             def emit(bench: Bench, line: dict[str, Any]) -> None:
@@ -129,9 +121,8 @@ def run(arguments: argparse.Namespace) -> None:
                     shown = bench
                 print(table.row(line), flush=True)
                 lines.append(line)
-                if file is not None:
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
+                file.write(json.dumps(line) + "\n")
+                file.flush()
 
             print(
                 f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; medians of {order.repeats}; CPU, bytes and "
@@ -200,13 +191,6 @@ def _list(benches: Sequence[Bench]) -> None:
             print(
                 f"{'':14}--{parameter.name:14} {parameter.help} (default: {','.join(map(spelled, parameter.default))})"
             )
-
-
-def _opened(path: Path, mode: str = "w") -> Any:
-    try:
-        return path.open(mode, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {reason(error)}.") from None
 
 
 @contextlib.contextmanager

@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     core_dumps.forbid_core_dumps()
     if arguments.party is not None:
+        if arguments.alone:
+            raise UsageError("--alone is for a run of all parties here; leave it out, or leave --party out.")
         _party(arguments)
         return
     if arguments.insecure_key:
@@ -87,6 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
                 allow_retry=arguments.allow_retry,
                 replace=arguments.replace,
                 resume=arguments.resume,
+                alone=arguments.alone,
             )
     except CosynthError as error:
         if not isinstance(error, UsageError):
@@ -126,6 +129,8 @@ def _party(arguments: argparse.Namespace) -> None:
             job = Job.read(arguments.job)
             ready = watch(job, name)
         options = _options(arguments, name, job)
+        if job is None and not arguments.quiet and not _has_table(options, name):
+            _note(f"{name} has no table of its own and only computes", arguments.json)
         if job is None and options.certs is not None:
             _check_key(options.certs, arguments.json)
         done = arguments.resume and _is_done(arguments, options.out, job is None)
@@ -211,6 +216,11 @@ def _is_done(arguments: argparse.Namespace, out: Path, told: bool = True) -> boo
     if told:
         tell(texts_of(finished(out)))
     return True
+
+
+def _has_table(options: PartyOptions, name: str) -> bool:
+    """Whether this party has records of its own."""
+    return private_file.location(load(options.study), name, options.settings(name)) is not None
 
 
 def _second_proposal(options: PartyOptions, name: str) -> tuple[str, ...]:

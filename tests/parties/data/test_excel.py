@@ -9,6 +9,7 @@ import tempfile
 from datetime import date, datetime
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from mpc_protocols.errors import DataRefused
@@ -67,6 +68,12 @@ def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.Monkey
         copies = list((tmp_path / "scratch").glob("*/sheet.csv"))
         assert len(copies) == 1 and copies[0].parent.stat().st_mode & 0o777 == 0o700
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_rows_above_the_names_are_said_to_be_so(tmp_path: Path) -> None:
+    pd.DataFrame({"age": [41, 57]}).to_excel(tmp_path / "t.xlsx", index=False, startrow=2)
+    with pytest.raises(DataRefused, match="the first row of its first sheet is empty"):
+        texts_of(place_of(tmp_path / "t.xlsx"))
 
 
 def test_what_is_no_workbook_is_refused_without_a_word_of_it(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     lines = measured(
         run,
         tmp_path,
+        "--replace",
         "multiply",
         "scores",
         "select",

@@ -15,12 +15,12 @@ docs/design/papers.md has the state of every table and figure.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import program
+from runner.bench.output import files
 from runner.bench.registry import Survey
 from runner.bench.research.papers.federated import DISTAIM, FLAIM
 from runner.bench.research.papers.paper import Settings
@@ -61,11 +61,11 @@ class Papers(Survey):
             raise UsageError(
                 f"{options.name} has no item called {options.item!r}; leave --item out to see all."
             )
-        with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
+        with files.opened(options) as lines:
             for number, paper in enumerate(chosen):
                 if number:
                     print()
-                show(paper, settings, lines if options.json else None)
+                show(paper, settings, lines)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,9 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--seeds", metavar="N", type=int, default=4, help="runs of each figure (default: %(default)s)"
     )
-    made.add_argument(
-        "--json", metavar="FILE", type=Path, help="a JSON line for each figure; FILE is emptied first"
-    )
+    files.declare(made, "for each figure")
     return made
 
 

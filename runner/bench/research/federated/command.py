@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.bench.output import files
 from runner.bench.parameters import number
 from runner.bench.research.federated import show
 from runner.bench.research.federated.methods import Row
@@ -64,7 +63,7 @@ def command(arguments: Sequence[str]) -> None:
         *(other for name in VARIED for point in base for other in point.varied(name, values[name][1:])),
     ]
     source = Source(options.data)
-    with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
+    with files.opened(options) as lines:
         found = {
             (row.text, point): _cell(row, point, source, options, lines) for point in points for row in rows
         }
@@ -111,7 +110,7 @@ def _numbers(text: str, name: str, most: float) -> list[float]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = parser(__doc__)
+    made = parser(__doc__, page="a page with the tables and curves")
     made.add_argument(
         "--federated", action="store_true", required=True, help="many clients, some of which arrive"
     )
@@ -154,5 +153,4 @@ def _parser() -> argparse.ArgumentParser:
         help="the runs take turns with so many ways to split (default: %(default)s)",
     )
     made.add_argument("--auc", action="store_true", help="also predict the label, some seconds a run")
-    made.add_argument("--html", metavar="FILE", type=Path, help="a page with the tables and curves")
     return made

@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.process.installation import pip_install
+from runner.bench.output import files
 from runner.bench.parameters import number
 from runner.bench.research.florist.page import page
 from runner.bench.research.florist.printed import CHANGE, DRAWN, DRAWN_SHARE
@@ -51,7 +50,7 @@ def measure(arguments: Sequence[str]) -> None:
     seeds = range(options.seeds or (FULL_SEEDS if options.full else SEEDS))
     draws = ALL_DRAWS if options.full else DRAWS
     settings = {"epochs": options.epochs, "batch": options.batch}
-    with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as file:
+    with files.opened(options) as file:
         lines = [
             *_changes(tables[0], options.label, [share or 0.0 for share in shares], seeds, settings, file),
             *_table_5(tables[0], options.label, draws, seeds, settings, file),
@@ -172,7 +171,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = parser(__doc__)
+    made = parser(__doc__, page="a page of it, self-contained")
     made.add_argument("--florist", action="store_true", required=True, help="FLORIST's own tables")
     made.add_argument(
         "--table",
@@ -192,5 +191,4 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--seeds", metavar="N", type=int, help="runs of each")
     made.add_argument("--epochs", metavar="N", type=int, default=4, help="default: %(default)s")
     made.add_argument("--batch", metavar="N", type=int, default=512, help="default: %(default)s")
-    made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
     return made

@@ -15,7 +15,7 @@ from runner.bench.research.papers.paper import Figure, Item, Paper, Settings
 NOT_AT_HAND: Final = "not run: the folder holds none of its tables"
 
 
-def show(paper: Paper, settings: Settings, lines: IO[str] | None) -> None:
+def show(paper: Paper, settings: Settings, lines: IO[str]) -> None:
     """Rerun and print all items, each as soon as it is there. lines: a JSON line for each figure."""
     print(f"{paper.name}: {paper.source}")
     runs = "one run each, small grids" if settings.quick else f"{settings.seeds} runs each"
@@ -26,16 +26,14 @@ def show(paper: Paper, settings: Settings, lines: IO[str] | None) -> None:
         for figure in _figures(item, settings):
             figures.append(figure)
             print(line_of(figure), flush=True)
-            if lines is not None:
-                told = {"paper": paper.name, "item": item.label, **asdict(figure), "verdict": figure.verdict}
-                lines.write(json.dumps(told) + "\n")
-                lines.flush()
+            told = {"paper": paper.name, "item": item.label, **asdict(figure), "verdict": figure.verdict}
+            lines.write(json.dumps(told) + "\n")
+            lines.flush()
         for claim in item.claims if figures else ():
             verdict = claim.verdict(figures)
             print(f'  in words: "{claim.text}": {verdict}', flush=True)
-            if lines is not None:
-                told = {"paper": paper.name, "item": item.label, "claim": claim.text, "verdict": verdict}
-                lines.write(json.dumps(told) + "\n")
+            told = {"paper": paper.name, "item": item.label, "claim": claim.text, "verdict": verdict}
+            lines.write(json.dumps(told) + "\n")
         print(f"  {state_of(item, figures, settings)}")
         print(f"  {item.remark}")
 

@@ -251,6 +251,13 @@ VERTIGAN: Final = Paper(
             f"its tables are {ABSENT}; ours on NLTCS: docs/design/vertigan.md 5",
         ),
         Item("figures of AVD", "4-way distance by epsilon", f"its tables are {ABSENT}; on Adult: table 4"),
+        Item("figure of correlation", "heat maps without figures", f"its tables are {ABSENT}"),
+        Item(
+            "figure of images",
+            "digits, letters and articles of three parties",
+            "ours learns tables of codes, no images",
+        ),
+        Item("figure of sparsity", "4-way distance by share of gradients sent", "ours sends whole gradients"),
         Item(
             "VertiMRF's table",
             "3-way TVD of VertiGAN on NLTCS",

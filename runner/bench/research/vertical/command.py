@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.bench.output import files
 from runner.bench.parameters import number
 from runner.bench.research.vertical.printed import cited, printed
 from runner.bench.research.vertical.runs import Row, run
@@ -48,7 +47,7 @@ def compare(arguments: Sequence[str]) -> None:
         print(f"not in {options.data}, left out: {', '.join(absent)}")
     if not tables:
         raise UsageError(f"--data {options.data} holds none of the tables asked for.")
-    with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
+    with files.opened(options) as lines:
         for epsilon in epsilons:
             found = [[_cell(row, table, epsilon, options, lines) for table in tables] for row in rows]
             _show(epsilon, options, [row.text for row in rows], [table.name for table in tables], found)

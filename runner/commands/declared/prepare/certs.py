@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command, whole_number
+from runner.commands import carried_out_by, command, may_replace, whole_number
 from runner.commands.listing import HELP
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def add(commands: Commands) -> None:
     signing.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     signing.add_argument("requests", metavar="NAME.csr", type=Path, nargs="+", help="requests")
     signing.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
+    may_replace(signing, what="an earlier certificate of the same party")
     _days(signing)
 
     showing = command(

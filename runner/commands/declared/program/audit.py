@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command, whole_number
+from runner.commands import carried_out_by, command, may_replace, whole_number
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -89,3 +89,4 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="the findings for machines")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write audit.json and audit.html here")
+    may_replace(parser, "--json and --out", "files there")

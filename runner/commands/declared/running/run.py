@@ -28,6 +28,10 @@ finished in DIR is left as it is, and only gives the others what they lack; one 
 starts anew, and says so. With all parties here a DIR in which no run was ever started is refused: only its
 name can be wrong. One party of several is told in a line: the others may know of the run, and it may have
 died before it began.
+
+Parties without a table only compute; a line says who they are. With all parties here a run in which the
+study names no table, and --private one party's alone, is refused: its budget would be spent on that table,
+and --alone says that this is meant.
 """
 EXAMPLES = """\
   cosynth run study.toml --out out
@@ -73,6 +77,11 @@ def add(commands: Commands) -> None:
         "--insecure-key",
         action="store_true",
         help="go on although other users of this machine can read this party's key",
+    )
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="with all parties here: go on although only one of them has a table, and its budget is spent on that alone",
     )
     told = parser.add_mutually_exclusive_group()
     told.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
