@@ -323,7 +323,7 @@ class Reading:
             )
             return low, high
         if scalar.is_share and self.target == "population":
-            return intervals.count(value, self._noise(scalar), z)
+            return intervals.count(value, self._noise(scalar), z, self.disturbance.rows)
         variance, deviate = self._deviate(scalar, z)
         return intervals.wald(value, variance, deviate)
 
