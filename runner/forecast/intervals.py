@@ -73,19 +73,30 @@ def foretold(
         codes = invented_rows(study.domain, min(rows, MAX_DRAWN), 0, plan.workload.label, related=True)
     alone = _alone(study, plan, rows, codes)
     tries = _tries(study, plan, rows, codes) or [alone]
-    return tuple(_of_one(widest, [answers[place] for answers in tries]) for place, widest in enumerate(alone))
+    named: dict[tuple[str, str], None] = {}
+    for question in dict.fromkeys(study.inference.queries):
+        # one that is refused as a whole has a single answer, without the names of its numbers
+        told = [[one for one in answers if one.question == question] for answers in (alone, *tries)]
+        named |= dict.fromkeys((question, one.name) for one in max(told, key=len))
+    return tuple(_of_one(name, _named(name, alone), [_named(name, one) for one in tries]) for name in named)
 
 
-def _of_one(widest: Answer, tries: Sequence[Answer]) -> Foretold:
+def _named(name: tuple[str, str], answers: Sequence[Answer]) -> Answer:
+    """Of a question and a number of it; of a question that is refused as a whole, the refusal."""
+    of = [one for one in answers if one.question == name[0]]
+    return next((one for one in of if one.name == name[1]), of[0])
+
+
+def _of_one(name: tuple[str, str], widest: Answer, tries: Sequence[Answer]) -> Foretold:
     """tries: the same number, as they have it."""
     with_one = sorted(
         ((half, one) for one in tries if (half := _half(one)) is not None), key=lambda of: of[0]
     )
     if 2 * len(with_one) <= len(tries):
         without = next(one for one in tries if _half(one) is None)
-        return Foretold(widest.question, widest.name, None, _half(widest), None, without.reason)
+        return Foretold(*name, None, _half(widest), None, without.reason)
     half, usual = with_one[len(with_one) // 2]
-    return Foretold(widest.question, widest.name, half, _half(widest), usual.noise_share, "")
+    return Foretold(*name, half, _half(widest), usual.noise_share, "")
 
 
 def _half(answer: Answer) -> float | None:

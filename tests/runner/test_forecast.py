@@ -366,3 +366,22 @@ def test_a_dry_run_shows_how_far_it_is_on_a_terminal_only() -> None:
         "dry run: 100% of the budget spent",
     ]
     assert lines[-1] == "" and pipe.getvalue() == ""
+
+
+def test_a_question_that_the_noise_refuses_in_some_tries_is_foretold_number_by_number() -> None:
+    """Refused as a whole it has one answer, else one for each coefficient: 60 rows, three of whose values nearly nobody has."""
+    rows = np.stack([np.arange(60) % 2, np.minimum(np.arange(60) % 9, 3)], 1).astype(np.int64)
+    study = Study.of(
+        "few",
+        {"y": 2, "x": 4},
+        ["one", "two", "three"],
+        epsilon=1.0,
+        delta=1e-5,
+        algorithm="mosaic",
+        backend="ideal",
+        inference={"queries": ["y ~ C(x)", "share(y == 1)"], "share": 0.3},
+    )
+    for number in (60, 120, 240, 480):
+        found = foretold(study, plan_of(study), number, rows[np.arange(number) % 60])
+        assert all(one.half is not None or one.reason for one in found)
+        assert found[-1].name == "share(y == 1)" and found[-1].half is not None
