@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import numpy as np
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import unobserved
+from mpc_protocols.functionality import Clique, unobserved
 from runner.forecast.arrivals import arrives
 from runner.forecast.presumed.invented_table import invented_rows
 from runner.party.synthesis import facts_of, plan_of
@@ -35,7 +35,10 @@ from synth.judgement.metrics import marginal
 from synth.judgement.relations import Relations, relations
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from runner.study import Study
+    from synth.synthesis import Synthesis
 
 MAX_COLUMNS, MAX_ROWS, MAX_SECONDS = 40, 50_000, 12.0
 """A study of more columns is not tried; more rows are taken as so many; what may help is tried while so many
@@ -138,21 +141,27 @@ def _tried(study: Study, rows: int, tables: int, until: float, *, related: bool)
 
 
 def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
-    plan, algorithm = plan_of(study), algorithm_of(study)
-    plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
     codes = invented_rows(study.domain, rows, seed, study.workload.label, related=related)
-    noise = np.random.default_rng([seed, len(codes)])  # the same each time: nothing is protected here
-    facts = facts_of(study, len(study.parties), hashlib.sha256(b"trial").digest())
-    oracle = IdealOracle(
-        replace(facts, row_cap=max(facts.row_cap, len(codes))),  # a guess may be more than all may bring
-        lambda cliques: [marginal(codes, study.domain, clique) for clique in cliques],
-        Accountant(plan.budget),
-        noise.bytes,
-    )
-    synthesis = algorithm.run(oracle, plan, unobserved)
+    synthesis = rehearsed(study, lambda clique: marginal(codes, study.domain, clique), len(codes), seed)
     return relations(
         synthesis.model, synthesis.measurements, study.domain.sizes, synthesis.noise_share is not None
     )
+
+
+def rehearsed(study: Study, counts: Callable[[Clique], NDArray[np.int64]], rows: int, seed: int) -> Synthesis:
+    """What a study that `can_try` would release of so many rows with these counts, int64, flat. seed: of the noise."""
+    plan, algorithm = plan_of(study), algorithm_of(study)
+    plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
+    noise = np.random.default_rng([seed, rows])  # the same each time: nothing is protected here
+    facts = facts_of(study, len(study.parties), hashlib.sha256(b"trial").digest())
+    oracle = IdealOracle(
+        replace(facts, row_cap=max(facts.row_cap, rows)),  # a guess may be more than all may bring
+        lambda cliques: [counts(clique) for clique in cliques],
+        Accountant(plan.budget),
+        noise.bytes,
+    )
+    synthesis: Synthesis = algorithm.run(oracle, plan, unobserved)
+    return synthesis
 
 
 def _less_costly_studies(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:

@@ -277,12 +277,11 @@ class Reading:
         return self.disturbance.noise(weights, weights)
 
     def _interval(self, scalar: Scalar, z: float, *, within: bool = False) -> tuple[float, float]:
-        """low, high; without what bins leave open. within: of an
-        estimate that noise has put beyond what is possible, that of the nearest possible one: what is left of
-        its own may be a single point."""
+        """low, high; without what bins leave open. within: of an estimate that noise has put beyond what is possible, that of
+        the nearest possible one: what is left of its own may be a single point."""
         disturbance, value = self.disturbance, scalar.value
         if within:
-            value = min(max(value, scalar.low), scalar.high)
+            value = scalar.nearest(value)
 
         if scalar.ratio is not None:
             a, b = scalar.ratio
@@ -323,7 +322,7 @@ class Reading:
             )
             return low, high
         if scalar.is_share and self.target == "population":
-            return intervals.count(value, self._noise(scalar), z)
+            return intervals.count(value, self._noise(scalar), z, self.disturbance.rows)
         variance, deviate = self._deviate(scalar, z)
         return intervals.wald(value, variance, deviate)
 
@@ -340,16 +339,19 @@ class Reading:
     def _pair(self, scalar: Scalar, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
         """Of the sum, difference or quotient of two numbers."""
         first, second, correlation = self._sizes(one, other)
-        mine = intervals.Ranged(one.value, *self._interval(one, z))
-        theirs = intervals.Ranged(other.value, *self._interval(other, z))
+        mine, theirs = (self._ranged(part, z, within=sign == "/") for part in (one, other))
         if sign == "+":  # the difference to its negative
             theirs, correlation = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low), -correlation
-        sizes = (first * other.value, second * one.value) if sign == "/" else (first, second)
+        sizes = (first * theirs.value, second * mine.value) if sign == "/" else (first, second)
         together = intervals.Together(correlation, sizes)
         if together.is_close:  # then those decide it who are in one group alone
             factor = self._deviate(scalar, z)[1] / z
             mine, theirs = mine.wider(factor), theirs.wider(factor)
         return (intervals.quotient if sign == "/" else intervals.difference)(mine, theirs, together)
+
+    def _ranged(self, scalar: Scalar, z: float, *, within: bool) -> intervals.Ranged:
+        low, high = self._interval(scalar, z, within=within)
+        return intervals.Ranged(scalar.nearest(scalar.value) if within else scalar.value, low, high)
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
@@ -357,9 +359,6 @@ class Reading:
         noise, people = self._noise(scalar), self._people(scalar).variance
         is_open = self.disturbance.is_open(scalar, valued=False)
         least, most = self._reach(scalar, z, (low, high), valued=False, within=True)
-
-        def clipped(value: float) -> float:
-            return min(max(value, scalar.low), scalar.high)
 
         table = (
             None if self.beside is None or math.isnan(self.beside.scalar.value) else self.beside.scalar.value
@@ -382,10 +381,10 @@ class Reading:
             0.0,
             self.target,
             "measured over bins" if is_open else "measured",
-            clipped(scalar.value),
-            clipped(least),
-            clipped(most),
-            None if bounds is None else (clipped(bounds[0]), clipped(bounds[1])),
+            scalar.nearest(scalar.value),
+            scalar.nearest(least),
+            scalar.nearest(most),
+            None if bounds is None else (scalar.nearest(bounds[0]), scalar.nearest(bounds[1])),
             math.sqrt(noise + people),
             noise_share,
             table,

@@ -150,10 +150,11 @@ class _Asker:
                 raise Unanswerable(
                     "The question makes numbers that are too large or too small to be reckoned with; write it in other units."
                 )
-            is_positive = left.value > 0 and right.value > 0
+            is_positive = left.low >= 0 and right.value > 0
             are_both = bool(left.gradient and right.gradient)
             if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
-                return Scalar(found.value, found.gradient, pair=(sign, left, right))
+                least = 0.0 if sign == "/" else -math.inf
+                return Scalar(found.value, found.gradient, pair=(sign, left, right), low=least)
             if (line := _line(left, right, sign, found)) is not None:
                 return line
             if sign == "/" and right.gradient and not left.gradient:

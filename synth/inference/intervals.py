@@ -63,17 +63,11 @@ def skewed(hits: float, z: float) -> float:
     return max(0.0, z * z - 1) / 6 if hits < 4 * z * z else 0.0
 
 
-def count(value: float, noise: float, z: float) -> tuple[float, float]:
-    """Of how many are expected to be of a kind, of whom value were counted with noise: the c for which
-    (value - c)^2 <= z^2 (noise + c), as many as a Poisson variable of mean c differs by; of few, with the
-    lower limit of `skewed` rows less."""
-
-    def limit(seen: float, sign: float) -> float:
-        middle = seen + z * z / 2
-        return middle + sign * math.sqrt(max(0.0, middle * middle - seen * seen + z * z * noise))
-
-    least = value - skewed(value, z)
-    return min(limit(least, -1.0), max(least, 0.0)), limit(value, 1.0)
+def count(value: float, noise: float, z: float, rows: float) -> tuple[float, float]:
+    """Of how many of so many rows are expected to be of a kind, of whom value were counted with noise: a share's, times
+    the rows. Beyond all rows nobody is drawn, and there is the noise alone."""
+    low, high = ratio(min(value, rows), rows, (noise, 0.0, 0.0), z, None, "The table")
+    return low * rows, high * rows if high <= 1 else max(rows, value + z * math.sqrt(noise))
 
 
 @dataclass(frozen=True)

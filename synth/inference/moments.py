@@ -178,6 +178,10 @@ class Scalar:
         is_quotient = self.fraction is not None or (self.pair is not None and self.pair[0] == "/")
         return is_quotient or any(part.divides for part in self._made_of())
 
+    def nearest(self, value: float) -> float:
+        """Of the values that it may have."""
+        return min(max(value, self.low), self.high)
+
     def apply(self, value: float, slope: float) -> Scalar:
         """A function of it, by its value and derivative here."""
         return Scalar(value, {key: slope * of for key, of in self.gradient.items()})

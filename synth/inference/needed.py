@@ -48,7 +48,10 @@ def needed(questions: Sequence[str], domain: Domain, codes_of: Codes_of) -> tupl
             raise Unanswerable(
                 f"{' x '.join(columns)} has more than {MAX_MOMENT_CELLS:,} cells; ask about fewer columns."
             )
-        skewed: Array = np.random.default_rng(len(columns)).uniform(1 - SPREAD, 1 + SPREAD, shape)
+        places = [
+            domain.names.index(name) for name in columns
+        ]  # of each its own, so that equal columns differ
+        skewed: Array = np.random.default_rng([len(places), *places]).uniform(1 - SPREAD, 1 + SPREAD, shape)
         asked[columns] = skewed * (ROWS / skewed.sum())
         return asked[columns]
 

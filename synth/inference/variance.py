@@ -61,7 +61,7 @@ class Disturbance:
 
     def __init__(self, read_off: ReadOff, model: Model, moments: list[Moment], rows: float) -> None:
         """rows: about how many there are."""
-        self._read_off, self._model, self._moments, self._rows = read_off, model, moments, rows
+        self._read_off, self._model, self._moments, self.rows = read_off, model, moments, rows
         self._coarse: dict[int, Coarse] = {}
         self._weights: dict[int, Array] = {}
         self._enclosed: dict[tuple[int, bool], tuple[Scalar, Scalar]] = {}
@@ -150,7 +150,7 @@ class Disturbance:
         if at_most and not is_together and counts.size <= MAX_COUPLED_CELLS:
             read = {self.coarse(key).names for key in used}
             most = most_varying(counts, squares, [self._read_off.cells_of(names, union) for names in read])
-        one = self._rows / float(counts.sum())
+        one = self.rows / float(counts.sum())
         fourth = one * float(most @ np.square(squares)) + float(np.mean(np.square(squares)))
         variance = one * float(counts @ squares)
         return People(variance, max(variance, one * float(most @ squares)), fourth)
@@ -164,8 +164,8 @@ class Disturbance:
             moment = self._moments[key]
             influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
         squares = np.square(influence - influence.mean())
-        variance = self._rows * float(squares.mean())
-        return People(variance, variance, self._rows * float(np.square(squares).mean()))
+        variance = self.rows * float(squares.mean())
+        return People(variance, variance, self.rows * float(np.square(squares).mean()))
 
     def _people_measured(self, columns: Clique, influence: Array) -> People | None:
         """The same by a released marginal of all columns, whatever the model made of it: the estimate of a
@@ -177,7 +177,7 @@ class Disturbance:
             return None
         squares = np.square(influence - float((estimate.values * influence).sum()) / total)
         value, fourth = (
-            max(0.0, self._rows * float((estimate.values * of).sum()) / total)
+            max(0.0, self.rows * float((estimate.values * of).sum()) / total)
             for of in (squares, np.square(squares))
         )
         error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
@@ -193,7 +193,7 @@ class Disturbance:
             raise Uncertain(
                 f"{' and '.join(columns)} were counted together over bins only, and Cramer's V depends on these; ask for shares."
             )
-        return strength(self._read_off.estimate(columns), self._rows, z, sure, of_people=of_people)
+        return strength(self._read_off.estimate(columns), self.rows, z, sure, of_people=of_people)
 
     def _rows_drawn(self) -> NDArray[np.int64]:
         """Seeded, so that the same release gives the same interval."""

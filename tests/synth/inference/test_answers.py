@@ -155,6 +155,18 @@ def test_intervals_hold_the_rows_values_as_often_as_they_say() -> None:
     assert 0.912 <= held / asked <= 0.988
 
 
+def test_a_count_has_the_interval_of_its_share_and_of_all_rows_the_noise_alone(exact: list[Measured]) -> None:
+    """As of that many rows drawn, not of a Poisson variable, which of nearly all rows varies several times as much."""
+    count, share = one("count(c <= 1)", exact), one("share(c <= 1)", exact)
+    for limit, of_share in ((count.low, share.low), (count.high, share.high)):
+        assert limit is not None and limit == pytest.approx(ROWS * (of_share or 0), rel=1e-6)
+    noisy = measured(people(ROWS), [("c",)], [Fraction(25)])
+    everybody = one("count()", noisy)
+    assert (everybody.low, everybody.high) == pytest.approx(
+        (ROWS - 1.959964 * math.sqrt(75), ROWS + 1.959964 * math.sqrt(75)), rel=1e-3
+    )
+
+
 def test_a_share_near_zero_keeps_an_interval_of_some_width() -> None:
     noisy = measured(
         people(ROWS)[people(ROWS)[:, 2] < 2], [AB, BC, AC], [Fraction(4)] * 3, np.random.default_rng(1)

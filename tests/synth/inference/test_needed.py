@@ -42,6 +42,16 @@ def test_the_columns_of_its_moments(question: str, marginals: set[tuple[str, ...
     assert of(question) == marginals
 
 
+def test_columns_of_the_same_values_may_be_compared_in_a_divisor() -> None:
+    """In the tables that stand for a release they had the same counts, so that the question was refused as one that divides
+    by 0."""
+    twins = Domain(("before", "after", "sex"), (Codes(5), Codes(5), Codes(2)))
+    assert of("mean(before | sex == 1) / (mean(after) - mean(before))", domain=twins) == {
+        ("before", "sex"),
+        ("after",),
+    }
+
+
 def test_of_several_questions_none_inside_another() -> None:
     assert of("mean(age)", "mean(age) | sex", "mean(age | sex == 'f' & region == 2)") == {
         ("sex", "age", "region")

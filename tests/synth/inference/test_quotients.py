@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from synth.domain import Codes, Domain
+from synth.domain import Codes, Domain, Integer
 from synth.inference import Answer, intervals
 from synth.inference.answers import Target
 from synth.inference.estimands import NESTED
@@ -174,3 +174,20 @@ def test_both_ways_to_take_a_number_along_are_tried_and_independent_ones_are_as_
     assert high == pytest.approx(-3 + math.sqrt(0.25 + 4 - 1.8)) and not Together(0.2, (1.0, 1.0)).is_close
     with pytest.raises(Uncertain):
         intervals.quotient(one, Ranged(2.0, -0.1, 3.0), Together(0.0, (0.1, 0.1)))
+
+
+def test_a_mean_near_0_of_numbers_of_either_sign_may_be_below_0_in_a_quotient() -> None:
+    """x from -3 to 3, its mean -.06: as if it were at least 0, like a share, .70 of these held. 200 releases; of intervals that
+    hold in .95 fewer than 172 do with a chance below 1e-6."""
+    domain = Domain(("x", "y"), (Integer(-3, 3), Codes(5)))
+    held, fitted = 0, None
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        x = np.where(rng.random(400) < 0.02, -3, rng.integers(-3, 4, 400))
+        table = np.stack([x + 3, rng.integers(1, 5, 400)], 1).astype(np.int64)
+        noisy = measured(table, [("x", "y")], [Fraction(4)], rng, domain)
+        fitted = fitted or model(noisy, 400, domain)
+        [answer] = ask(["mean(x) / mean(y)"], noisy, fitted, domain)
+        assert answer.low is not None and answer.high is not None
+        held += answer.low <= -0.06 / 2.5 <= answer.high
+    assert held >= 172
