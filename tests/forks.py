@@ -19,7 +19,7 @@ ONE_THREAD = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THR
 
 
 class Forked:
-    """A child that a fork server has made, with what is used here of `subprocess.Popen`."""
+    """A child that a fork server has made, with what is used here of a process of `subprocess`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
