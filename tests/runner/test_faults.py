@@ -36,6 +36,8 @@ CHANGES = [("rounds = 3", "rounds = 8")]
 STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 10")]
 """For signals that leave a process alive: only its silence tells; of nobody else so long a one, on however
 busy a machine."""
+ROWS = [("rounds = 3", "rounds = 8\nsynthetic_rows = 400_000")]
+"""A run whose parties write for seconds, so that who is to be killed at it is still there."""
 LONG = [("rounds = 3", "rounds = 400"), ("silence_s = 200", "silence_s = 3")]
 """A run that takes longer than its parties wait for a launcher that has been stopped."""
 
@@ -273,7 +275,7 @@ def left_right(out: Path, ledger: Path, phase: str, launcher_killed: bool) -> No
 def launcher_fault(
     tmp_path: Path, number: Signals, phase: str, victim: str | None, code: int, words: str
 ) -> None:
-    changes = STOPPED if number is SIGSTOP else CHANGES
+    changes = STOPPED if number is SIGSTOP else ROWS if phase == "end" else CHANGES
     if number is SIGSTOP and victim is None and phase != "end":
         changes = LONG
     with launched(tmp_path, phase, victim or LEADER, changes) as (program, out, ledger):
