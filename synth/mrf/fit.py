@@ -168,15 +168,21 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
 
 
 def _revived(column: _Target, potentials: Array, counts: Array) -> Array:
-    """A column's potentials, but that values that are as good as empty, though measured above 0, have a few
-    rows again. counts: of the model of these potentials.
+    """A column's potentials, but that values that are as good as empty, though rows are to come to them, have
+    a few again. counts: of the model of these potentials.
+
+    Rows are to come to a value that lies further below its measured count than the others do: those are held
+    where they are by the rest of what was measured, which holds this one, too, if it is as near. Joint marginals
+    have no such step: where they are measured again, no cell was found that had to come back.
 
     A step changes a potential by its residual, whatever it is: from near `FLOOR`, where a first count far
     below 0 has brought it, it would not be back in as many steps as a fit takes, and nobody would see the
     loss fall meanwhile.
     """
     least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
-    gone = column.possible & (least > 0) & (counts < EMPTIED * least)
+    below = column.values - counts
+    wanting = below > float(below @ counts) / float(counts.sum())
+    gone = column.possible & wanting & (least > 0) & (counts < EMPTIED * least)
     most = int(counts.argmax())
     from_here = np.where(counts > 0, potentials, potentials[most])  # what is 0 says nothing of its potential
     counts = np.where(counts > 0, counts, counts[most])
