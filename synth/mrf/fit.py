@@ -45,7 +45,7 @@ FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric
 STARTING_SHARE = (
     0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
 )
-EMPTIED = 0.01  # of that: a value with fewer rows in a warm start, but measured above 0, starts anew
+EMPTIED = 0.01  # of that: a warm start in which a value has fewer rows, and should have more, is none
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
 # noise out.
@@ -150,45 +150,35 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
     """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
     measured logarithm."""
-    known = warm_start.potentials if warm_start is not None else {}
-    warm = [t for t in targets if t.clique in known and known[t.clique].size == t.values.size]
-    start = {target.clique: known[target.clique] for target in warm}
-    if warm_start is not None:
-        columns = [target for target in warm if len(target.clique) == 1]
-        counts = warm_start.marginals([target.clique for target in columns])
-        start |= {
-            of.clique: _revived(of, start[of.clique], now) for of, now in zip(columns, counts, strict=True)
-        }
-    start = {clique: np.maximum(old - old.mean(), FLOOR) for clique, old in start.items()}
+    known = {} if warm_start is None or _holds_down(warm_start, targets) else warm_start.potentials
+    start: dict[Clique, Array] = {}
     for target in targets:
-        if len(target.clique) == 1 and target.clique not in start:
+        old = known.get(target.clique)
+        if old is not None and old.size == target.values.size:
+            start[target.clique] = np.maximum(old - old.mean(), FLOOR)
+        elif len(target.clique) == 1:
             logs = np.log(np.maximum(target.values, STARTING_SHARE * np.sqrt(target.variance)))
             start[target.clique] = logs - logs.mean()
     return start
 
 
-def _revived(column: _Target, potentials: Array, counts: Array) -> Array:
-    """A column's potentials, but that values that are as good as empty, though rows are to come to them, have
-    a few again. counts: of the model of these potentials.
+def _holds_down(warm_start: Model, targets: Sequence[_Target]) -> bool:
+    """Whether it has as good as emptied a value of a column to which rows are to come now: one that was measured
+    above 0, and lies further below that than the others do, which the rest of what was measured holds where they are.
 
-    Rows are to come to a value that lies further below its measured count than the others do: those are held
-    where they are by the rest of what was measured, which holds this one, too, if it is as near. Joint marginals
-    have no such step: where they are measured again, no cell was found that had to come back.
-
-    A step changes a potential by its residual, whatever it is: from near `FLOOR`, where a first count far
-    below 0 has brought it, it would not be back in as many steps as a fit takes, and nobody would see the
-    loss fall meanwhile.
+    Nothing would bring it back: a step changes a potential by its residual, whatever it is, so that from near
+    `FLOOR`, where a first count far below 0 has brought it, it takes more steps than a fit, and nobody sees
+    the loss fall meanwhile.
     """
-    least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
-    below = column.values - counts
-    wanting = below > float(below @ counts) / float(counts.sum())
-    gone = column.possible & wanting & (least > 0) & (counts < EMPTIED * least)
-    most = int(counts.argmax())
-    from_here = np.where(counts > 0, potentials, potentials[most])  # what is 0 says nothing of its potential
-    counts = np.where(counts > 0, counts, counts[most])
-    revived = potentials.copy()
-    revived[gone] = from_here[gone] + np.log(least[gone]) - np.log(counts[gone])
-    return revived
+    sizes = {clique: held.size for clique, held in warm_start.potentials.items() if len(clique) == 1}
+    columns = [of for of in targets if sizes.get(of.clique) == of.values.size]
+    for column, counts in zip(columns, warm_start.marginals([of.clique for of in columns]), strict=True):
+        below = column.values - counts
+        wanting = column.possible & (below > float(below @ counts) / float(counts.sum()))
+        least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+        if (wanting & (least > 0) & (counts < EMPTIED * least)).any():
+            return True
+    return False
 
 
 class _Descent:

@@ -106,10 +106,7 @@ class Inheritance:
         self._columns_drift = self._drift = Drift()
         self._variance: Mapping[str, float] = {}
         self._raked = prior.unchanged()
-        self._columns = {
-            of.columns: of
-            for of in self._inherited_of([known for c, known in self._known.items() if len(c) == 1])
-        }
+        self._columns = self._single()
         self.offered: list[Inherited] = []
         self._chosen: list[Inherited] = []
         self._held: list[Inherited] = []
@@ -132,7 +129,8 @@ class Inheritance:
     def rake(self, rows: float, columns: Mapping[str, tuple[Array, float]]) -> None:
         """Bring what is inherited to these columns. rows: as the run knows them now. columns: of each that the
         prior has the model's counts, positive, and the variance they are known with."""
-        self._rows = rows
+        self._rows, self._raked, self._variance = rows, self._prior.unchanged(), {}
+        self._columns = self._single()
         self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
         self._variance = {name: variance for name, (_, variance) in columns.items()}
         tables = self._raked.shares([of.columns for of in self._chosen])
@@ -141,6 +139,11 @@ class Inheritance:
             for of, table in zip(self._chosen, tables, strict=True)
         ]
         self._misfits = {}
+
+    def _single(self) -> dict[Clique, Inherited]:
+        """The columns, of a prior as it is."""
+        known = [of for columns, of in self._known.items() if len(columns) == 1]
+        return {of.columns: of for of in self._inherited_of(known)}
 
     def judge(self, measurements: Sequence[Measured]) -> None:
         """Take note of everything that was measured."""
