@@ -170,8 +170,8 @@ def _holds_down(warm_start: Model, targets: Sequence[_Target]) -> bool:
     `FLOOR`, where a first count far below 0 has brought it, it takes more steps than a fit, and nobody sees
     the loss fall meanwhile.
     """
-    sizes = {clique: held.size for clique, held in warm_start.potentials.items() if len(clique) == 1}
-    columns = [of for of in targets if sizes.get(of.clique) == of.values.size]
+    sizes = {clique: held.size for clique, held in warm_start.potentials.items()}
+    columns = [of for of in targets if len(of.clique) == 1 and sizes.get(of.clique) == of.values.size]
     for column, counts in zip(columns, warm_start.marginals([of.clique for of in columns]), strict=True):
         below = column.values - counts
         wanting = column.possible & (below > float(below @ counts) / float(counts.sum()))
