@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from unittest import mock
 
 from runner.launch import children, fork_server, fork_server_process
+from runner.launch.fork_server import ForkServer
 
 IMPORTED = ("tests.trio", "pytest", "hypothesis", "scipy.stats", "runner.review.conformance")
 """By jobs of a trio; nothing that starts a thread."""
 
 
 class Prepared(fork_server.ForkServer):
-    """A launcher's fork server that is itself forked, from a process that has imported everything."""
+    """A launcher's fork server that is itself forked, from a process that has imported everything; before the
+    launcher begins, for that has threads later."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(fork_server.PATIENCE_S)
         self._number = os.fork()
@@ -33,6 +38,15 @@ class Prepared(fork_server.ForkServer):
             fork_server_process.serve(theirs)
         theirs.close()
 
+    def begun(self, environment: Mapping[str, str]) -> fork_server.ForkServer:
+        """As if it were started now: what the launcher has set of its limits since then is the server's, too.
+        Raises `AssertionError` for another environment than the launcher began with."""
+        assert _early(environment) == _early(self._environment)
+        for name in filter(lambda name: name.startswith("RLIMIT_"), dir(resource)):
+            limit = getattr(resource, name)
+            resource.prlimit(self._number, limit, resource.getrlimit(limit))
+        return self
+
     def kill(self) -> None:
         os.kill(self._number, signal.SIGKILL)
 
@@ -42,13 +56,21 @@ class Prepared(fork_server.ForkServer):
         os.waitpid(self._number, 0)
 
 
+def _early(environment: Mapping[str, str]) -> dict[str, str]:
+    """What is read while something is imported."""
+    return {name: value for name, value in environment.items() if not name.startswith(fork_server.LATE)}
+
+
 def main(arguments: Sequence[str]) -> None:
     """`python -m` with these arguments, where `cosynth` is `runner`."""
     module, *rest = arguments
     if module == "runner":
         if rest[:1] == ["run"] and "--party" not in rest:
-            environment = children.environment()
-            fork_server._running = fork_server._inherited(environment), Prepared(environment)
+            servers = [Prepared(children.environment()).begun]
+            first = mock.patch.object(
+                fork_server, "ForkServer", lambda environment: (servers or [ForkServer]).pop()(environment)
+            )
+            first.start()
         fork_server_process.cosynth(rest)
     else:
         sys.argv = list(arguments)
