@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from itertools import combinations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -39,24 +41,53 @@ _MAX_UNEXPECTED = 1 << 28
 _OVERHEAD = 256
 
 
+PARTS = (
+    "finfields",
+    "thresha",
+    "asyncoro",
+    "sectypes",
+    "mpctools",
+    "secgroups",
+    "random",
+    "statistics",
+    "seclists",
+    "secpols",
+)
+"""What MPyC's runtime imports of its own."""
+
+
+def prepare() -> None:
+    """Import of MPyC all but its runtime: in a process that parties are forked from."""
+    with _arguments("--no-log", "--no-uvloop"):
+        for part in PARTS:
+            import_module(f"mpyc.{part}")
+
+
 def load(number: int, computing: int) -> Runtime:
     """Import MPyC and build its runtime for this party; once per process. Safe in any thread."""
-    arguments = ["mpyc", *(["-P", "party"] * computing), "-I", str(number), "--no-log", "--no-uvloop"]
-    argv, root = sys.argv, logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    sys.argv = arguments
-    try:
+    with _arguments(*(["-P", "party"] * computing), "-I", str(number), "--no-log", "--no-uvloop"):
         import mpyc.runtime
-    finally:
-        sys.argv = argv
-        root.handlers[:] = handlers
-        root.setLevel(level)
+    os.environ.setdefault("MPYC_MAXWORKERS", "0")  # where it was prepared in another process
     mpc = mpyc.runtime.mpc
     if (mpc.pid, len(mpc.parties)) != (number, computing):
         raise RuntimeError("MPyC was imported before this session started.")
     runtime = Runtime(mpc)
     mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=runtime.loads)
     return runtime
+
+
+@contextmanager
+def _arguments(*arguments: str) -> Iterator[None]:
+    """MPyC's command line, while it is imported; what that changes is put back."""
+    argv, root = sys.argv, logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    sys.argv = ["mpyc", *arguments]
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 class Runtime:

@@ -1,8 +1,10 @@
 """The fork server itself: `python -m runner.launch.fork_server_process DESCRIPTOR`, for the launcher's own
 use (`runner.launch.fork_server`).
 
-It imports what a party's run needs whatever the study says, but nothing that starts a thread (pyarrow) or
-reads the command line when it is imported (MPyC), for neither survives a fork.
+It imports what a party's run needs whatever the study says. MPyC's runtime reads the command line when it is
+imported, and comes later. Arrow has one thread as soon as it is imported, which gives memory back for its
+allocator (jemalloc) and whose locks that holds while a process forks; Arrow makes its own pools of threads
+anew in a fork (`arrow/util/atfork_internal.h`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mpc_protocols.backend import BACKENDS
+from parties.session.mpyc_runtime import prepare
 from runner.launch.fork_server import MAX_ORDER, PROGRAM
 from runner.report.page import template
 from synth.algorithm import ALGORITHMS
@@ -48,13 +51,20 @@ IMPORTED = (
     "_strptime",
     "cryptography.x509",
     "duckdb",
+    "encodings.cp437",
+    "encodings.idna",
+    "pyarrow.compute",
+    "pyarrow.csv",
     "mpc_protocols.engine.inputs.check.seed",
     "mpc_protocols.engine.inputs.sourced_engine",
     "mpc_protocols.engine.oracle",
     "mpc_protocols.backends.replicated.oracle",
     "synth.algorithms.aim.plan",
     "synth.budget.noisy_sizes",
+    "synth.budget.prices",
     "synth.domain.decoding",
+    "synth.run",
+    "synth.small.small_table",
 )
 
 
@@ -73,6 +83,7 @@ def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynt
         import_module(name)
     for registry in (ALGORITHMS, BACKENDS):
         tuple(registry)  # each is imported
+    prepare()
     template()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that is interrupted before it listens ends by it
     gc.collect()

@@ -117,12 +117,57 @@ def test_one_server_forks_all_until_something_that_is_inherited_changes(tmp_path
     assert numbers[0] == numbers[1] and len(set(numbers)) == 3
 
 
-def test_what_does_not_survive_a_fork_is_not_there(tmp_path: Path) -> None:
-    """One thread, no Arrow (which starts one), and MPyC not begun (it reads the command line)."""
+def test_nothing_is_there_that_would_not_survive_a_fork(tmp_path: Path) -> None:
+    """One thread of Python's, no pool of any library: Arrow's allocator alone has a thread, and locks itself
+    while something forks."""
     assert Process(tmp_path, "--version").end()[0] == 0
-    assert len(os.listdir(f"/proc/{server()}/task")) == 1
+    tasks = Path(f"/proc/{server()}/task")
+    threads = [(task / "comm").read_text().strip() for task in tasks.iterdir() if task.name != str(server())]
+    assert set(threads) <= {"jemalloc_bg_thd"}
     maps = Path(f"/proc/{server()}/maps").read_text()
-    assert "duckdb" in maps and "libarrow" not in maps and "gmpy2" not in maps
+    assert "duckdb" in maps and "libarrow" in maps and "gmpy2" in maps
+
+
+ARROW = """
+import os, sys
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+table = pa.table({"place": np.arange(100_000), "name": pa.array(np.arange(100_000) % 50).cast(pa.string())})
+for number in range(20):
+    process = os.fork()
+    if not process:
+        parquet.write_table(table, sys.argv[1])
+        read = parquet.read_table(sys.argv[1])
+        sums = read.group_by("name").aggregate([("place", "sum")])
+        os._exit(sums.num_rows != 50 or pc.sum(read["place"]).as_py() != 99_999 * 50_000)
+    assert os.waitpid(process, 0)[1] == 0
+"""
+
+
+def test_arrow_computes_in_forks_with_threads_of_their_own(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", ARROW, str(tmp_path / "table")], check=True)
+
+
+MPYC = """
+import os, sys
+from parties.session.mpyc_runtime import load, prepare
+
+sys.argv = ["cosynth", "--help"]
+prepare()
+assert "mpyc.runtime" not in sys.modules and sys.argv == ["cosynth", "--help"]
+if not (process := os.fork()):
+    os.environ.pop("MPYC_MAXWORKERS", None)
+    load(1, 3)
+    os._exit(os.environ["MPYC_MAXWORKERS"] != "0" or "mpyc.runtime" not in sys.modules)
+assert os.waitpid(process, 0)[1] == 0
+"""
+
+
+def test_mpyc_is_ready_but_for_its_runtime_which_reads_the_command_line() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", MPYC], check=True)
 
 
 def test_without_a_server_processes_are_started_as_usual(tmp_path: Path) -> None:
