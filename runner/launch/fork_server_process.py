@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mpc_protocols.backend import BACKENDS
+from mpc_protocols.mechanisms import gumbel
 from parties.session.mpyc_runtime import prepare
 from runner.launch.fork_server import MAX_ORDER, PROGRAM
 from runner.report.page import template
@@ -84,6 +85,7 @@ def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynt
     for registry in (ALGORITHMS, BACKENDS):
         tuple(registry)  # each is imported
     prepare()
+    gumbel.invert(0)  # its table is computed
     template()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that is interrupted before it listens ends by it
     gc.collect()
