@@ -12,8 +12,7 @@ record before an answer is opened.
     distances  L1(M_q - c_q) of several marginals plus discrete Gaussian noise
     total      number of rows plus discrete Gaussian noise
 
-`Aggregation` serves clients that keep their rows: the sum of their integer vectors plus noise that nobody
-knows.
+`Cohorts` serves clients that keep their rows: the sum of their integer vectors plus noise that nobody knows.
 
 Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties,
 epsilon and sigma2 of every step, the positions selected, the noisy counts. Secret: the marginals, the noise,
@@ -285,11 +284,14 @@ Answered = tuple[Question, "NDArray[np.int64] | tuple[int, ...]"]
 """A question to clients, and what was opened of it: numbers, or positions."""
 
 
-class Aggregation(ABC):
-    """Adds up what clients answer, with noise that nobody knows. Blocking; one question at a time.
+class Cohorts(ABC):
+    """Adds up what clients answer, with noise that nobody knows; clients choose by themselves what they answer
+    (`docs/design/flaim.md` 3). Blocking; one question at a time.
 
     Who takes part in a sum is public. A client learns the question; recipients learn the noisy sum; nobody
-    learns a client's vector, the sum without noise, or the noise.
+    learns a client's vector, the sum without noise, or the noise. Of a cohort, computing parties and recipients
+    learn what `sum`, `popular` and `reveal` return, never which client chose what. Every event names the
+    clients whose records it charges (`detail["charged"]`): disjoint clients are charged side by side.
     """
 
     @property
@@ -298,33 +300,18 @@ class Aggregation(ABC):
         """Numbers of the clients that can be asked."""
 
     @abstractmethod
-    def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction) -> NDArray[np.int64]:
-        """The sum of these clients' vectors plus an independent discrete Gaussian of parameter sigma2 in
-        every entry.
-
-        int64 of shape (question.length,). The event, rho = sensitivity2 / (2 sigma2), is authorised before
-        anything is opened; its beta counts the entries that a unit can move, sensitivity2 at most, since each
-        moves by an integer. Raises `BudgetRefused`, `DataRefused` (a vector of another length or beyond the
-        bound), `StudyInvalid` (an unknown or repeated client, a sum that would not fit 32 bits with its
-        sign).
-        """
-
-
-class Cohorts(Aggregation):
-    """Aggregation for clients that choose by themselves what they answer (`docs/design/flaim.md` 3).
-
-    Of a cohort, computing parties and recipients learn what `sum`, `popular` and `reveal` return, never which
-    client chose what. Every event names the clients whose records it charges (`detail["charged"]`): disjoint
-    clients are charged side by side.
-    """
-
-    @abstractmethod
     def sum(
         self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
-        """As `Aggregation`; all of the clients are charged.
+        """The sum of these clients' vectors plus an independent discrete Gaussian of parameter sigma2 in
+        every entry; all of the clients are charged.
 
-        cliques: the marginals that the vectors hold, which the event names; public."""
+        int64 of shape (question.length,). cliques: the marginals that the vectors hold, which the event names;
+        public. The event, rho = sensitivity2 / (2 sigma2), is authorised before anything is opened; its beta
+        counts the entries that a unit can move, sensitivity2 at most, since each moves by an integer. Raises
+        `BudgetRefused`, `DataRefused` (a vector of another length or beyond the bound), `StudyInvalid` (an
+        unknown or repeated client, a sum that would not fit 32 bits with its sign).
+        """
 
     @abstractmethod
     def popular(

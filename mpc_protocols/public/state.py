@@ -121,11 +121,6 @@ class PublicState:
         return self._register.shared
 
     @property
-    def next_number(self) -> int:
-        """The number that the next step but a PrepareStep must carry; the first is 0."""
-        return self._number
-
-    @property
     def row_bound(self) -> int:
         """n': at least the number of rows, except with the probability charged to the release that fixed it."""
         return self.facts.row_cap if self._bound is None else self._bound.rows

@@ -115,10 +115,6 @@ class Chains:
         """The coarser of two names of the same column."""
         return one if self.rank[one] <= self.rank[other] else other
 
-    def finest_of(self, *levels: Mapping[str, str]) -> dict[str, str]:
-        """`finest` of the names in several mappings."""
-        return self.finest(*(each.values() for each in levels))
-
     def at(self, columns: Clique, target: Clique) -> Clique:
         """The names of `target` that stand for these columns, in their order."""
         known = self._at.get((columns, target))

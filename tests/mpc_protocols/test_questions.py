@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from mpc_protocols.backends.ideal.oracle import IdealAggregation, IdealOracle
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Level, Question, StudyFacts
 from mpc_protocols.mechanisms import bounds
@@ -307,15 +308,15 @@ def test_a_sum_of_vectors_has_noise_and_an_event() -> None:
     vectors = {client: rng.integers(-9, 10, 5) for client in (4, 7, 9)}
     guard = Recorder()
     clients = {client: (lambda question, v=vector: v) for client, vector in vectors.items()}
-    aggregation = IdealAggregation(clients, guard, b"session")
+    cohorts = IdealCohorts(clients, guard, b"session")
     question = Question(b"what", 5, 9, 3)
-    assert aggregation.clients == (4, 7, 9)
-    np.testing.assert_array_equal(aggregation.sum(question, [4, 9], TINY), vectors[4] + vectors[9])
+    assert cohorts.clients == (4, 7, 9)
+    np.testing.assert_array_equal(cohorts.sum(question, [4, 9], TINY), vectors[4] + vectors[9])
     [(event, _)] = guard.asked
     assert (event.what, event.rho, event.beta) == ("sum", F(3, 2) / TINY, 3 * sampler(TINY).tv)
-    aggregation.sum(question, [4, 9], TINY)
+    cohorts.sum(question, [4, 9], TINY)
     assert len({inputs for _, inputs in guard.asked}) == 2  # the same sum again is another release
-    noise = np.concatenate([aggregation.sum(question, [7], F(100)) - vectors[7] for _ in range(120)])
+    noise = np.concatenate([cohorts.sum(question, [7], F(100)) - vectors[7] for _ in range(120)])
     assert abs(float((noise**2).sum()) / 100 - 600) < 173  # as above
 
 
@@ -323,21 +324,19 @@ def test_sums_that_do_not_fit_are_refused() -> None:
     def ones(question: Question) -> NDArray[np.int64]:
         return np.ones(4, np.int64)
 
-    aggregation = IdealAggregation({0: ones, 1: ones}, Recorder(), b"session")
+    cohorts = IdealCohorts({0: ones, 1: ones}, Recorder(), b"session")
     for clients in ([], [0, 0], [0, 2]):
         with pytest.raises(StudyInvalid, match="clients"):
-            aggregation.sum(Question(b"", 4, 1, 1), clients, F(1))
+            cohorts.sum(Question(b"", 4, 1, 1), clients, F(1))
     for length in (3, 5):
         with pytest.raises(DataRefused, match="Client 0"):
-            aggregation.sum(Question(b"", length, 1, 1), [0], F(1))
-    beyond = IdealAggregation({0: lambda question: np.array([1, -2])}, Recorder(), b"session")
+            cohorts.sum(Question(b"", length, 1, 1), [0], F(1))
+    beyond = IdealCohorts({0: lambda question: np.array([1, -2])}, Recorder(), b"session")
     with pytest.raises(DataRefused, match="Client 0"):
         beyond.sum(Question(b"", 2, 1, 1), [0], F(1))
     with pytest.raises(StudyInvalid, match="32 bits"):
-        aggregation.sum(Question(b"", 4, 2**30, 1), [0, 1], F(1))
-    refusing = IdealAggregation(
-        {0: lambda question: pytest.fail("asked before it was paid")}, Recorder(0), b"s"
-    )
+        cohorts.sum(Question(b"", 4, 2**30, 1), [0, 1], F(1))
+    refusing = IdealCohorts({0: lambda question: pytest.fail("asked before it was paid")}, Recorder(0), b"s")
     with pytest.raises(BudgetRefused):
         refusing.sum(Question(b"", 4, 1, 1), [0], F(1))
     with pytest.raises(ValueError, match="positive"):

@@ -76,10 +76,6 @@ class Layout:
 
         return of
 
-    def covers(self, clique: Clique) -> bool:
-        """Whether a marginal is inside one of the layout's."""
-        return any(set(clique) <= names for names in self._names)
-
     @cached_property
     def _names(self) -> list[frozenset[str]]:
         return [frozenset(clique) for clique in self.cliques]

@@ -12,31 +12,27 @@ Who learns what: whoever can read this process learns every count. Randomness co
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import (
-    Aggregation,
     Clique,
     Guard,
     Handle,
     Level,
     LocalCounts,
-    LocalVector,
     MarginalOracle,
-    Question,
     StudyFacts,
 )
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sample
-from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
+from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.begun import Begun, BegunDistances, BegunMeasure, BegunSelect, BegunTotal
 from mpc_protocols.public.cliques import counts_at_levels
@@ -281,47 +277,3 @@ class IdealOracle(MarginalOracle):
         """For so many integers of so many bits, each big-endian in as few bytes as hold it; the last bits are
         surplus."""
         return self._randomness((bits + 7) // 8 * count)
-
-
-class IdealAggregation(Aggregation):
-    """Adds clients' vectors in the clear, in one process: it protects nothing."""
-
-    def __init__(
-        self,
-        vectors: Mapping[int, LocalVector],
-        guard: Guard,
-        session: bytes,
-        randomness: Randomness = secrets.token_bytes,
-    ) -> None:
-        """vectors: of each client, by its number. session: public id of the run, to which the inputs of every
-        sum are bound."""
-        self._vectors = dict(vectors)
-        self._guard = guard
-        self._randomness = randomness
-        self._transcript = hashlib.sha256(b"cosynth public aggregation\0" + session).digest()
-
-    @property
-    def clients(self) -> Sequence[int]:
-        return tuple(self._vectors)
-
-    def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction) -> NDArray[np.int64]:
-        """See `Aggregation`."""
-        if not clients or len(set(clients)) != len(clients) or not set(clients) <= self._vectors.keys():
-            raise StudyInvalid("A sum needs clients of the study, each of them once.")
-        plan = plan_sum(question, clients, sigma2)
-        hashed = hashlib.sha256(self._transcript + hashlib.sha256(question.content).digest() + plan.digest)
-        for number in (question.length, question.bound, question.sensitivity2, len(clients), *clients):
-            hashed.update(number.to_bytes(8, "big"))
-        self._transcript = hashed.digest()
-        self._guard.authorise(plan.event, self._transcript)
-        noisy = np.zeros(question.length, np.int64)
-        for client in clients:
-            vector = self._vectors[client](question)
-            if vector.shape != noisy.shape or int(np.abs(vector).max()) > question.bound:
-                raise DataRefused(
-                    f"Client {client} must answer with {question.length} integers of at most {question.bound} in magnitude."
-                )
-            noisy += vector
-        noisy += sample(plan.samplers[0], question.length, self._randomness)
-        self._transcript = hashlib.sha256(self._transcript + noisy.astype("<i8").tobytes()).digest()
-        return noisy

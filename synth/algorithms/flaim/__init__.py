@@ -7,7 +7,7 @@ those who chose alike are measured (Maddock, Cormode, Maple, KDD 2024; the accou
 `docs/design/flaim.md`).
 
     variants    the family, as one descriptor each         plan     budget, noise, rounds
-    client      one custodian's side: sizes, choices       server   the rounds, on an `Aggregation`
+    client      one custodian's side: sizes, choices       server   the rounds, on `Cohorts`
     admission   what those who obey a leader admit         accounts what each client is charged
     scores      what a client chooses by                   raking   a model with given one-way marginals
 

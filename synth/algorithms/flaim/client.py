@@ -4,7 +4,7 @@
 Nothing is believed but the plan: noise and epsilon are the plan's, the number of participations is counted
 here, and a question is answered once, in its order: size, then columns or a drawn marginal, then a choice,
 then counts. The client's noisy size is drawn once and stays; its choices and its size are private before they
-leave. Counts leave exact, for an `Aggregation` that adds noise nobody knows.
+leave. Counts leave exact, for `Cohorts`, which add noise nobody knows.
 
 Randomness comes from the operating system; another source is for simulations and tests.
 """
