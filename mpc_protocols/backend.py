@@ -88,6 +88,19 @@ class AllowAll:
         """Allow the event."""
 
 
+class PresumedRun(NamedTuple):
+    """What a run is presumed to be. counts: marginals of its table. computing, contributing: numbers of parties. split: of a
+    vertical study's common table. delay_us: one way, between parties that compute: far ones choose other forms of the same
+    protocols (`engine.latency`)."""
+
+    facts: StudyFacts
+    counts: LocalCounts
+    computing: int
+    contributing: int
+    split: Partition | None = None
+    delay_us: int = 0
+
+
 class DryRun(MarginalOracle):
     """An oracle on a presumed table that counts what a run would cost. No private data; nothing released, nothing charged."""
 
@@ -188,20 +201,8 @@ class Backend(ABC):
         """Whom it protects against, and what it does not cover: sentences for the report."""
 
     @abstractmethod
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
-        """The backend's cost model: every message of a run on a presumed table.
-
-        counts: the table's marginals. computing, contributing: numbers of parties. split: of a vertical study's common table.
-        delay_us: one way, between parties that compute: far ones choose other forms of the same protocols (`engine.latency`).
-        """
+    def dry_run(self, run: PresumedRun) -> DryRun:
+        """The backend's cost model: every message of a run on a presumed table."""
 
     def lg_chance(self, proofs: int) -> float:
         """Where `malicious`: lg of a bound on the chance that a deviation passes so many batches of proofs."""
@@ -404,17 +405,8 @@ class EngineBackend(DistributedBackend):
             f"The backend {self.name} has neither blank_parts nor a dry_run of its own."
         )
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
-        parts = self.blank_parts(computing, contributing)
-        return engine_dry_run.EngineDryRun(facts, counts, computing, contributing, split, parts, delay_us)
+    def dry_run(self, run: PresumedRun) -> DryRun:
+        return engine_dry_run.EngineDryRun(run, self.blank_parts(run.computing, run.contributing))
 
     @abstractmethod
     def parts(self) -> OracleParts:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages
@@ -115,18 +115,9 @@ class BlankParts:
 class EngineDryRun(TalliedDryRun):
     """The ideal oracle, and all parties of a run."""
 
-    def __init__(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        parts: BlankParts,
-        delay_us: int = 0,
-    ) -> None:
-        """counts: marginals of the presumed table. split: of a vertical study's common table. delay_us: from
-        one party to the next. Raises what the engine does."""
+    def __init__(self, run: PresumedRun, parts: BlankParts) -> None:
+        """Raises what the engine does."""
+        facts, counts, computing, contributing, split, delay_us = run
         self._network = BlankNetwork(
             computing + contributing, computing, session_id=facts.session, patience_s=PATIENCE_S
         )

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.engine.interface import Engine
 from mpc_protocols.engine.latency import count_delay
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.engine.tally import AGREEMENT, Tally
-from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.public.begun import (
     Begun,
@@ -43,23 +42,15 @@ class CountingEngine(Engine[Any, Any], Protocol):
 class PartyDryRun(TalliedDryRun):
     """The ideal oracle, and the messages of a run."""
 
-    def __init__(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        tally: Tally,
-        engine: CountingEngine,
-        delay_us: int = 0,
-    ) -> None:
-        """counts: marginals of the presumed table. tally: of so many computing parties, and the contributors.
-        delay_us: what the parties measure of the way from one to the next."""
-        super().__init__(facts, counts, tally, engine.dealers)
+    def __init__(self, run: PresumedRun, tally: Tally, engine: CountingEngine) -> None:
+        """tally: of the run's computing parties, and the contributors."""
+        facts = run.facts
+        super().__init__(facts, run.counts, tally, engine.dealers)
         self._engine = engine
-        self._followers = [party for party in range(computing) if party != facts.leader]
-        count_delay(tally, computing, facts.leader)
+        self._followers = [party for party in range(run.computing) if party != facts.leader]
+        count_delay(tally, run.computing, facts.leader)
         self._party: ComputingParty[Any, Any] = ComputingParty(
-            engine, facts, AllowAll(), None, delay=delay_us
+            engine, facts, AllowAll(), None, delay=run.delay_us
         )
         self._party.state = cast(Any, Learned(self._ideal.state))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.backend import AllowAll, DryRun
+from mpc_protocols.backend import AllowAll, DryRun, PresumedRun
 from mpc_protocols.backends.bundles.bundle import part_bytes
 from mpc_protocols.functionality import Reports
 from mpc_protocols.process.later import Later
@@ -105,12 +105,14 @@ def forecast(
 
     def dry_run(share: float = 1.0) -> DryRun:
         return backend.dry_run(
-            facts,
-            presumed_tables.PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
-            len(study.computing),
-            len(study.contributing),
-            joined.split if joined is not None else None,
-            delay_us,
+            PresumedRun(
+                facts,
+                presumed_tables.PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
+                len(study.computing),
+                len(study.contributing),
+                joined.split if joined is not None else None,
+                delay_us,
+            )
         )
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()

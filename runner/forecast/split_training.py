@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.vertical.partition import Partition
 from runner.forecast.alignment import joined_facts, joining
 from runner.forecast.presumed.presumed_rows import presumed_rows
@@ -98,12 +99,14 @@ def _questions(study: VerticalStudy, plan: Plan, joined: Joining, delay_us: int)
     columns = {**dict.fromkeys(asked.clique, owners[0]), asked.held: owners[1]}
     facts = replace(facts_of(study, len(owners), os.urandom(32)), sizes=dict(asked.sizes))
     oracle = study.descriptor.dry_run(
-        facts,
-        PresumedTable(asked.sizes, joined.population).counts,
-        len(study.computing),
-        len(study.contributing),
-        Partition(owners, columns, "intersection", {}, joined.split.rows),
-        delay_us,
+        PresumedRun(
+            facts,
+            PresumedTable(asked.sizes, joined.population).counts,
+            len(study.computing),
+            len(study.contributing),
+            Partition(owners, columns, "intersection", {}, joined.split.rows),
+            delay_us,
+        )
     )
     oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
     oracle.close()

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import DryRun
+from mpc_protocols.backend import DryRun, PresumedRun
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe, StudyFacts
+from mpc_protocols.functionality import MarginalOracle, Observe, StudyFacts
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
-from mpc_protocols.vertical.partition import Partition
 from mpc_protocols.wire import Wire
 from runner.review.conformance import (
     Check,
@@ -113,20 +112,12 @@ def plain(oracle: type[PlainOracle]) -> Plain:
 class Cheap(Plain):
     """A cost model that forgets the end of the run."""
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
+    def dry_run(self, run: PresumedRun) -> DryRun:
         class NoEnd(PlainDryRun):
             def close(self) -> None:
                 return
 
-        return NoEnd(facts, counts, computing, contributing)
+        return NoEnd(run)
 
 
 @pytest.mark.parametrize(

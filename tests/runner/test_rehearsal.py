@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.ideal import oracle as ideal
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine
@@ -201,7 +201,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
             patch.setattr(module, name, value)
         patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)
-        dry_run = BACKEND.dry_run(of, _Table(np.concatenate(records)).counts, 3, contributors, None)
+        dry_run = BACKEND.dry_run(PresumedRun(of, _Table(np.concatenate(records)).counts, 3, contributors))
         assert isinstance(dry_run, EngineDryRun)
         _ask(dry_run, cliques, questions)
         dry_run.close()
@@ -289,7 +289,7 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)
         _decide(patch, [[], [], []], [], last=True)
-        dry_run = BACKEND.dry_run(of, counter(np.concatenate(records)), 3, 0, None)
+        dry_run = BACKEND.dry_run(PresumedRun(of, counter(np.concatenate(records)), 3, 0))
         assert isinstance(dry_run, EngineDryRun)
         quiet = _Quiet(dry_run)
         expected = ALGORITHMS["mosaic"].run(quiet, plan, unobserved)

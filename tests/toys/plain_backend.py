@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun
+from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun, PresumedRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import (
@@ -47,7 +47,7 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import PrepareStep, parse
 
 if TYPE_CHECKING:
-    from mpc_protocols.vertical.partition import Partition, VerticalData
+    from mpc_protocols.vertical.partition import VerticalData
     from mpc_protocols.wire import Wire
 
 LIMIT = 1 << 24
@@ -167,9 +167,9 @@ class PlainOracle(Leading):
 class PlainDryRun(Leading, DryRun):
     """The leader's part on a presumed table: every message is counted, and the others hold nothing."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, computing: int, contributing: int) -> None:
-        super().__init__(facts, counts, AllowAll(), facts.leader, computing, contributing)
-        self._sent, self._clocks = [0] * (computing + contributing), [0] * (computing + contributing)
+    def __init__(self, run: PresumedRun) -> None:
+        super().__init__(run.facts, run.counts, AllowAll(), run.facts.leader, run.computing, run.contributing)
+        self._sent, self._clocks = ([0] * (run.computing + run.contributing) for _ in range(2))
         self._marks: list[tuple[int, int]] = []
         self._cells = 0
 
@@ -342,16 +342,8 @@ class Plain(DistributedBackend):
     def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         Following(wire, facts, _counts(data)).run(None, AllowAll())
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
-        return PlainDryRun(facts, counts, computing, contributing)
+    def dry_run(self, run: PresumedRun) -> DryRun:
+        return PlainDryRun(run)
 
 
 def _counts(data: LocalCounts | VerticalData | None) -> LocalCounts | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import ClearBackend, DryRun
+from mpc_protocols.backend import ClearBackend, DryRun, PresumedRun
 from mpc_protocols.process.later import Later
 from mpc_protocols.public.history import NO_HISTORY, History
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         MarginalOracle,
         StudyFacts,
     )
-    from mpc_protocols.vertical.partition import Partition
 else:
     cohorts = Later("mpc_protocols.backends.ideal.cohorts")
     dry_run = Later("mpc_protocols.backends.ideal.dry_run")
@@ -61,16 +60,8 @@ class Ideal(ClearBackend):
     def clear_cohorts(self, vectors: Mapping[int, LocalVector], guard: Guard, session: bytes) -> Cohorts:
         return cohorts.IdealCohorts(vectors, guard, session)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
-        return dry_run.IdealDryRun(facts, counts, computing + contributing)
+    def dry_run(self, run: PresumedRun) -> DryRun:
+        return dry_run.IdealDryRun(run.facts, run.counts, run.computing + run.contributing)
 
 
 BACKEND = Ideal()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, StudyFacts
@@ -68,7 +69,9 @@ class Contingency(EngineKernel):
             return f'backend = "{backend.name}" runs with partition = {listed(backend.partitions)} only'
         facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), bytes(32), backend.leader(computing))
         try:
-            backend.dry_run(facts, lambda _: [], computing, self.processes(params) - computing, partition)
+            backend.dry_run(
+                PresumedRun(facts, lambda _: [], computing, self.processes(params) - computing, partition)
+            )
         except StudyInvalid as error:
             return error.sentence.rstrip(".")
         return None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.public.begun import BegunSelect
@@ -75,12 +76,13 @@ class Select(EngineKernel):
             sizes, "add-remove", 1, candidates.rows_of(params), bytes(32), backend.leader(computing)
         )
         oracle = backend.dry_run(
-            facts,
-            lambda cliques: [by_name[name] for (name,) in cliques],
-            computing,
-            parties - computing,
-            None,
-            delay_us,
+            PresumedRun(
+                facts,
+                lambda cliques: [by_name[name] for (name,) in cliques],
+                computing,
+                parties - computing,
+                delay_us=delay_us,
+            )
         )
         handles = oracle.prepare([(name,) for name in sizes])
         sent: list[tuple[int, ...]] = []

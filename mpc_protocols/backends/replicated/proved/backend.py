@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import Backend, DryRun, OracleParts
+from mpc_protocols.backend import Backend, DryRun, OracleParts, PresumedRun
 from mpc_protocols.backends.replicated.backend import Replicated
 from mpc_protocols.process.later import Later
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mpc_protocols.backends.replicated.proved import dry_run, oracle
     from mpc_protocols.backends.replicated.proved.vertical import planner
     from mpc_protocols.backends.replicated.sharing import trio
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
     from mpc_protocols.vertical.partition import Partition
     from mpc_protocols.wire import Wire
 else:
@@ -88,13 +87,5 @@ class ReplicatedWithProofs(Replicated):
     def coin(self, wire: Wire, public: bytes) -> bytes:
         return coins.toss(trio.Trio(wire, "coin"), public)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-        delay_us: int = 0,
-    ) -> DryRun:
-        return dry_run.ProvedDryRun(facts, counts, contributing, split, delay_us)
+    def dry_run(self, run: PresumedRun) -> DryRun:
+        return dry_run.ProvedDryRun(run)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.proved.counted import CountedEngine
 from mpc_protocols.engine.tally import Tally
-from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.party_dry_run import PartyDryRun
-from mpc_protocols.vertical.partition import Partition
 
 PRODUCT_BYTES = 2
 """Of a product until it is proved: X, Y and shares of them in three roles, and once more as rows of a proof."""
@@ -20,21 +19,12 @@ columns are."""
 
 
 class ProvedDryRun(PartyDryRun):
-    """Three computing parties and `contributors` others."""
+    """Three computing parties, and those that contribute."""
 
-    def __init__(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        contributors: int,
-        split: Partition | None = None,
-        delay_us: int = 0,
-    ) -> None:
-        """counts: marginals of the presumed table. split: of a vertical study's common table. delay_us: as of
-        `PartyDryRun`."""
-        tally = Tally.of(3 + contributors)
-        self._counted = CountedEngine(tally, facts, contributors, split)
-        super().__init__(facts, counts, 3, tally, self._counted, delay_us)
+    def __init__(self, run: PresumedRun) -> None:
+        tally = Tally.of(run.computing + run.contributing)
+        self._counted = CountedEngine(tally, run.facts, run.contributing, run.split)
+        super().__init__(run, tally, self._counted)
 
     @property
     def beside_bytes(self) -> int:

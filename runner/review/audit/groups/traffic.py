@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.backend import BACKENDS, DistributedBackend, PresumedRun
 from mpc_protocols.functionality import MarginalOracle
 from runner.review.audit.check import Check, Finding, Group, by_name, judged
 from runner.review.audit.groups.views import run_views, same_outputs
@@ -131,7 +131,7 @@ def as_counted(subject: Subject) -> Finding:
         sent, rounds = sent_and_rounds(arena, tables, subject.coins("traffic"), ask)
         counts = counter(np.concatenate(tables), arena.facts.sizes)
         planned = arena.backend.dry_run(
-            arena.facts, counts, arena.computing, arena.contributing, None, arena.delay_us
+            PresumedRun(arena.facts, counts, arena.computing, arena.contributing, delay_us=arena.delay_us)
         )
         ask(planned)
         planned.close()

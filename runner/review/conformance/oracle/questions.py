@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.backend import Backend
+from mpc_protocols.backend import Backend, PresumedRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.vertical.partition import Partition
@@ -134,7 +134,8 @@ def compare_costs(
     split: Partition | None,
     delay_us: int = 0,
 ) -> None:
-    dry = backend.dry_run(facts, counts, parties.computing, parties.contributing, split, delay_us)
+    run = PresumedRun(facts, counts, parties.computing, parties.contributing, split, delay_us)
+    dry = backend.dry_run(run)
     answers = everything(dry)
     expect(answers == ran.answers, "a dry run on the true table must give the run's own answers at no noise.")
     dry.close()

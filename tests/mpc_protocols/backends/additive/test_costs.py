@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.additive.adapter.crypten_operations import CrypTenOperations
 from mpc_protocols.backends.additive.backend import BACKEND
 from mpc_protocols.backends.additive.blank import BlankOperations
@@ -72,7 +72,7 @@ def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: py
 
     with small_groups(8, 20, 40):
         found = network.run([party] * 5)[1]
-        dry = BACKEND.dry_run(of, counter(np.concatenate(tables)), 3, 2, None)
+        dry = BACKEND.dry_run(PresumedRun(of, counter(np.concatenate(tables)), 3, 2))
         assert total_and_work(dry) == found
         dry.close()
     serving.check_traffic(network, dry)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.pair.backend import BACKEND
 from mpc_protocols.backends.pair.blank import blank_transfers
 from mpc_protocols.backends.pair.circuits import sign
@@ -119,7 +119,7 @@ def test_a_dry_run_takes_the_forms_of_the_run(latency_bytes: int, monkeypatch: p
             contribute(wire, WHOLE, counts)
 
     network.run([party] * 4)
-    dry = BACKEND.dry_run(WHOLE, lambda cliques: [4 * of for of in counts(cliques)], 2, 2, None)
+    dry = BACKEND.dry_run(PresumedRun(WHOLE, lambda cliques: [4 * of for of in counts(cliques)], 2, 2))
     every_step(dry)
     dry.close()
     serving.check_traffic(network, dry)
@@ -148,7 +148,7 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
         return contribute(wire, of, brought[2])  # type: ignore[func-returns-value]
 
     found = network.run([party] * parties)[1]
-    dry = BACKEND.dry_run(of, presumed, 2, parties - 2, common)
+    dry = BACKEND.dry_run(PresumedRun(of, presumed, 2, parties - 2, common))
     assert total_and_work(dry) == found
     dry.close()
     serving.check_traffic(network, dry)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.gates import TrioGates, argmax, in_groups, picks_form
 from mpc_protocols.backends.replicated.scores import l1_distance
@@ -377,7 +378,7 @@ def whole_run(
 def alike(body: Callable[[Any], Any], tables: Sequence[NDArray[np.int64]], of: StudyFacts) -> list[Traffic]:
     """The counters of a run and of its dry run, which are the same."""
     found, network = serve(body, tables, of)
-    dry = BACKEND.dry_run(of, counter(np.concatenate(tables), of.sizes), 3, len(tables) - 3, None)
+    dry = BACKEND.dry_run(PresumedRun(of, counter(np.concatenate(tables), of.sizes), 3, len(tables) - 3))
     assert isinstance(dry, EngineDryRun)
     assert body(dry) == found
     dry.close()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.shamir.backend import BACKEND
 from mpc_protocols.backends.shamir.oracle import ROLES, contribute
 from mpc_protocols.engine.latency import LATENCY_BYTES
@@ -73,7 +73,7 @@ def test_a_dry_run_takes_the_forms_of_the_run(
     network.run([party] * (computing + 2))
     everybody = computing + 2
     dry = BACKEND.dry_run(
-        of, lambda cliques: [everybody * one for one in counts(cliques)], computing, 2, None
+        PresumedRun(of, lambda cliques: [everybody * one for one in counts(cliques)], computing, 2)
     )
     every_step(dry, of)
     dry.close()
@@ -104,7 +104,7 @@ def test_a_dry_run_counts_what_the_run_sends(
 
     with small_groups(8, 20, 40) if small else nullcontext():
         found = network.run([party] * parties)[1]
-        dry = BACKEND.dry_run(of, presumed, computing, contributors, None)
+        dry = BACKEND.dry_run(PresumedRun(of, presumed, computing, contributors))
         assert total_and_work(dry) == found
         dry.close()
     serving.check_traffic(network, dry)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import DistributedBackend, DryRun
+from mpc_protocols.backend import DistributedBackend, DryRun, PresumedRun
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import InputRule, MarginalOracle
@@ -32,7 +32,9 @@ def test_a_dry_run_counts_what_checks_send(
 
     network = run(backend, computing, tables, asked, {}, rule).network
     assert network is not None
-    dry = backend.dry_run(of(backend, computing, rule), counter(np.concatenate(tables)), computing, 2, None)
+    dry = backend.dry_run(
+        PresumedRun(of(backend, computing, rule), counter(np.concatenate(tables)), computing, 2)
+    )
     assert isinstance(dry, DryRun)
     asked(dry)
     dry.close()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.replicated.proved import addends
 from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
@@ -87,7 +88,7 @@ def test_noise_free_answers_equal_the_ideal_ones_and_are_counted(monkeypatch: py
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
     of, traffic = replace(facts(), inputs=InputRule(500)), list[Traffic]()
     assert serve(work, of, 2, traffic=traffic) == ideal(work, None, 2)
-    dry = ProvedDryRun(of, counter(np.concatenate([*PARTS, *CONTRIBUTORS[:2]])), 2)
+    dry = ProvedDryRun(PresumedRun(of, counter(np.concatenate([*PARTS, *CONTRIBUTORS[:2]])), 3, 2))
     work(dry)
     dry.close()
     assert list(dry.sent) == [each.bytes_sent for each in traffic]

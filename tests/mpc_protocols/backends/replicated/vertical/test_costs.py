@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.vertical import orders, planner
@@ -135,7 +136,7 @@ def test_a_whole_run_that_prepares(
             contribute(wire, facts(SIZES), data)
 
     network.run([party] * parties)
-    dry = BACKEND.dry_run(facts(SIZES), ideal_counts(of, tables, SIZES), 3, parties - 3, of)
+    dry = BACKEND.dry_run(PresumedRun(facts(SIZES), ideal_counts(of, tables, SIZES), 3, parties - 3, of))
     assert isinstance(dry, EngineDryRun)
     for batch in (PAIRS, TRIPLES[:3]):
         dry.prepare(batch)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
 from mpc_protocols.backends.replicated.proved.vertical import columns, planner
 from mpc_protocols.backends.replicated.vertical import plan as plans
@@ -43,7 +44,9 @@ def test_answers_equal_the_ideal_ones_and_are_counted(
     monkeypatch.setattr(plans, "NARROW_ROWS", 500)
     of, traffic = world(owners, population), list[Traffic]()
     assert of.run(questions, traffic=traffic)[1] == of.ideal(questions)
-    dry = ProvedDryRun(of.facts, ideal_counts(of.split, of.tables, SIZES), of.parties - 3, of.split)
+    dry = ProvedDryRun(
+        PresumedRun(of.facts, ideal_counts(of.split, of.tables, SIZES), 3, of.parties - 3, of.split)
+    )
     questions(dry)
     dry.close()
     assert list(dry.sent) == [each.bytes_sent for each in traffic]
