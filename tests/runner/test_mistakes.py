@@ -298,6 +298,18 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("ledger show --json --csv", 2, "not allowed with"),
         ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
         ("watch nowhere", 2, "nowhere"),
+        ("watch .", 2, '. holds files, and no run (did you mean "out"?); name'),
+        (
+            "watch coded",
+            2,
+            "coded holds files, and no run; name the --out directory of a run, or an empty one",
+        ),
+        (
+            "sample otu -n 5",
+            2,
+            'otu holds no finished run (no run.json) (did you mean "out"?); name the directory',
+        ),
+        ("query . age", 2, 'holds no finished run (no run.json) (did you mean "out"?)'),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(

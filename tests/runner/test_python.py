@@ -321,9 +321,20 @@ def test_a_notebook_shows_facts_as_text(run: Run, tmp_path: Path) -> None:
     assert "<script" not in Run(tmp_path, facts)._repr_html_()
 
 
+def test_a_report_is_a_path_that_a_notebook_shows_as_the_page(run: Run) -> None:
+    report = run.report
+    assert report == run.directory / "report.html" and report.read_bytes().startswith(b"<!doctype html>")
+    shown = report._repr_html_()
+    assert (
+        shown is not None and shown.startswith("<iframe srcdoc=") and "<h1" not in shown and "&lt;h1" in shown
+    )
+    assert report.parent._repr_html_() is None, "a folder is shown as what it is"
+
+
 def test_load_says_what_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no finished run"):
+    with pytest.raises(UsageError, match="holds no finished run") as refused:
         load(tmp_path)
+    assert "--out" not in refused.value.sentence
     (tmp_path / "study.toml").write_text("")
     with pytest.raises(UsageError, match=r"Study\.read"):
         load(tmp_path / "study.toml")
