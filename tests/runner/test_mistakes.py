@@ -305,9 +305,9 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
             "coded holds files, and no run; name the --out directory of a run, or an empty one",
         ),
         (
-            "sample otu -n 5",
+            "sample outt -n 5",
             2,
-            'otu holds no finished run (no run.json) (did you mean "out"?); name the directory',
+            'outt holds no finished run (no run.json) (did you mean "out"?); name the directory',
         ),
         ("query . age", 2, 'holds no finished run (no run.json) (did you mean "out"?)'),
     ],
