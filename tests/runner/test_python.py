@@ -377,6 +377,8 @@ def test_refused_frames_are_named_by_their_party(tmp_path: Path, monkeypatch: py
     assert refused.value.sentence.startswith(
         'The frame of party south, column "age", row 1: the value is not a'
     )
+    with pytest.raises(DataRefused, match=r"but for capitals; write names = .*, or rename them\."):
+        run_study(study, {"north": table(50), "south": table(50).rename(columns=str.upper)}, tmp_path / "out")
     with pytest.raises(StudyInvalid, match="The study: no party has data"):
         run_study(study, out=tmp_path / "out")
     with pytest.raises(StudyInvalid, match="The study: data is given for west"):

@@ -46,6 +46,8 @@ def _tables(
                 f"{' '.join(f'{option} {one.strip()}' for one in several)}."
             )
         name, mark, file = text.partition("=")
+        if mark and not (name and file) and not Path(text).exists():
+            raise UsageError(f"{option} must be FILE or NAME=FILE, got {text}.")
         path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
         name = name if mark and file and not Path(text).exists() else called(path.stem)
         if path.is_dir():

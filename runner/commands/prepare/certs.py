@@ -13,7 +13,7 @@ from mpc_protocols.process.installation import program
 from parties import certificates
 from parties.certificates import make_all, read
 from runner.failures import reason
-from runner.results.outdir import spare
+from runner.results.outdir import RUN, spare
 from runner.study import load
 from runner.study.declared.table import nearest
 from runner.study.sections.parties import NAME
@@ -101,6 +101,10 @@ def _directory(arguments: argparse.Namespace) -> Path:
     if "days" in arguments and not 1 <= arguments.days <= 3650:
         raise UsageError(f"--days must be from 1 to 3650, got {arguments.days}.")
     directory: Path = arguments.out
+    if (directory / RUN).exists():
+        raise UsageError(
+            f"--out {directory} holds the results of a run, which are passed on, and keys are not; name another directory."
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
