@@ -298,6 +298,10 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("ledger show --json --csv", 2, "not allowed with"),
         ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
         ("watch nowhere", 2, "nowhere"),
+        ("init new.toml --from north.csv", 2, "init writes study.toml; name it without .toml."),
+        ("certs request nor/th --out new", 2, "nor/th is not a party's name"),
+        ("infer out 'mean(AGE)'", 2, 'no column AGE (did you mean "age"?)'),
+        ("check stduy.toml", 10, '(did you mean "study.toml"?); check the path.'),
         ("init new --from north=", 2, "--from must be FILE or NAME=FILE, got north=."),
         ("init new --from =north.csv", 2, "--from must be FILE or NAME=FILE, got =north.csv."),
         (

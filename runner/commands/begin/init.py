@@ -153,6 +153,10 @@ def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dic
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
+    if directory.suffix == ".toml" and not directory.exists():
+        raise UsageError(
+            f"{directory} would be a directory, in which init writes study.toml; name it without .toml."
+        )
     tables = _tables(arguments.tables)
     if arguments.key is not None and not arguments.linked:
         raise UsageError("--key names the column of linked tables; name these by --linked.")

@@ -39,9 +39,10 @@ def make(arguments: argparse.Namespace) -> None:
 
 def request(arguments: argparse.Namespace) -> None:
     """`certs request`."""
-    name, directory = str(arguments.name), _directory(arguments)
+    name = str(arguments.name)
     if not NAME.fullmatch(name):
         raise UsageError(f"{name} is not a party's name (letters, digits, '-', '_' and '.').")
+    directory = _directory(arguments)
     key, asked = directory / f"{name}.key", directory / f"{name}.csr"
     _absent([key, asked])
     csr, secret = certificates.request(name)
