@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.process.installation import pip_install
 from mpc_protocols.process.later import Later
 from parties.data.libraries import pd
 from runner.api.conditions import allowed
 from runner.results.linked import check_of_people
 from runner.results.outdir import RUN
-from synth.inference import infer
+from synth.inference import NOT_COMPUTED, infer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +83,13 @@ def answers(
         joint=joint,
         check=_of_people(run),
     )
-    return _bounded(run, measurements, found)
+    return [_with_command(each) for each in _bounded(run, measurements, found)]
+
+
+def _with_command(answer: Answer) -> Answer:
+    """Of a question that waits for a package: also what gets it, as this copy was installed."""
+    command = pip_install(["inference"]) if answer.licence == NOT_COMPUTED else None
+    return replace(answer, reason=f"{answer.reason.rstrip('.')}; run `{command}`.") if command else answer
 
 
 def check_form(facts: Mapping[str, Any]) -> None:

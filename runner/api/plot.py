@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import escape
@@ -16,6 +16,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGES = (".html", ".htm")
+REPORT_HEIGHT = 720
+"""In pixels, of the frame in which a notebook shows a report; its page scrolls within."""
+
+
+class Report(PosixPath):
+    """The path of a run's report, which a notebook shows as the page."""
+
+    def _repr_html_(self) -> str | None:
+        """None, for the path as text, where there is no such page: its folder is one of these, too."""
+        try:
+            page = self.read_text(encoding="utf-8")
+        except OSError:
+            return None
+        return _framed(page, "100%", REPORT_HEIGHT)
+
+
+def _framed(page: str, width: str, height: int) -> str:
+    """A page in a frame of its own, so that neither page's style reaches the other."""
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-same-origin" title="Cosynth" '
+        f'style="border:0;width:100%;max-width:{width};height:{height}px"></iframe>'
+    )
 
 
 @dataclass(frozen=True)
@@ -39,11 +61,7 @@ class Picture:
         return f"Picture({self.width} x {self.height}; show it in a notebook, or save it: picture.save('run.html'))"
 
     def _repr_html_(self) -> str:
-        """In a frame of its own, so that neither page's style reaches the other."""
-        return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-same-origin" title="Cosynth" '
-            f'style="border:0;width:100%;max-width:{self.width + 40}px;height:{self.height}px"></iframe>'
-        )
+        return _framed(self.html, f"{self.width + 40}px", self.height)
 
     def save(self, path: str | Path) -> Path:
         """Write it as HTML, which browsers show and print. Raises `UsageError` where it cannot be written."""

@@ -20,7 +20,7 @@ from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
 from runner.api.inference import answers, check_form, frame
-from runner.api.plot import Picture
+from runner.api.plot import Picture, Report
 from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
 from runner.results.finished_run import agreed_study, open_run
@@ -85,9 +85,9 @@ class Run:
         )
 
     @property
-    def report(self) -> Path:
-        """The HTML report."""
-        return self.directory / "report.html"
+    def report(self) -> Report:
+        """The path of the HTML report; a notebook shows it as the page."""
+        return Report(self.directory / "report.html")
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ from runner.api.metadata import columns_of
 from runner.api.run import Run
 from runner.api.running import run_study
 from runner.api.saved import load, save
+from runner.study.declared.table import nearest
 from runner.study.in_code import of
+from runner.study.read import SECTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,7 +231,15 @@ def _study(params: Mapping[str, Any]) -> Study:
             f"The columns are a mapping of every column's name to its size or its table, got an object of type "
             f"{type(params['columns']).__name__}; a table's rows are given to fit."
         )
-
+    for name, value in params.items():
+        if (
+            name not in (*_OWN, *SECTIONS)
+            and (close := nearest(name, _OWN))
+            and not isinstance(value, Mapping)
+        ):
+            raise StudyInvalid(
+                f"There is no parameter {name!r:.60}{close}; there are {', '.join(sorted(_OWN))}."
+            )
     return of(
         params["name"],
         params["columns"],

@@ -149,7 +149,10 @@ def _without_table(study: Study, options: PartyOptions, alone: bool) -> list[str
     private = {name: options.settings(name) for name in names}
     tables = private_file.tables_here(study, private, options.data)
     if not tables and study.contributors is None:
-        raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")
+        raise StudyInvalid(
+            f"{study.path}: no party has data; give each custodian's [[party]] a data file, or name its private file "
+            "(--private), which does."
+        )
     if not alone and (problem := private_file.only_table(study, tables)):
         raise UsageError(problem)
     return [name for name in names if name not in tables]

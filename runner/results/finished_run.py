@@ -47,9 +47,7 @@ def open_run(directory: Path) -> FinishedRun:
     try:
         model = Model.load(directory / MODEL)
     except FileNotFoundError:
-        raise UsageError(
-            f"{directory} holds no {MODEL}; name the --out directory of a finished run."
-        ) from None
+        raise UsageError(f"{directory} holds no {MODEL}; name the directory of a run's results.") from None
     except (ProtocolAborted, ValueError, KeyError, OSError):
         raise UsageError(
             f"{directory / MODEL} is damaged or of another version; it must be as the run wrote it."

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mpc_protocols.errors import UsageError
+from parties.data.files.absent import meant_beside
 from parties.new_file import sync
 from runner.failures import reason
 
@@ -260,6 +261,15 @@ def linked_tables_of(run: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
+def beside(directory: Path) -> str:
+    """A hint at the only finished run in a directory that holds none itself, or at what is called like a directory
+    that is not there; empty if there is neither."""
+    inside = [run.parent for run in directory.glob(f"*/{RUN}")]
+    if len(inside) == 1:
+        return f' (did you mean "{inside[0]}"?)'
+    return "" if directory.exists() else meant_beside(directory)
+
+
 def finished(directory: Path) -> dict[str, Any]:
     """The run.json of a finished run in `directory`. Raises `UsageError` if there is none."""
     try:
@@ -271,12 +281,12 @@ def finished(directory: Path) -> dict[str, Any]:
         raise UsageError(
             f"{directory} is a file of a run; name its directory, {directory.parent}."
             if inside
-            else f"{directory} holds no finished run (no {RUN}); name the --out directory of a run."
+            else f"{directory} holds no finished run (no {RUN}){beside(directory)}; name the directory of a run's results."
         ) from None
     except (ValueError, RecursionError):
         pass
     raise UsageError(
-        f"{directory / RUN} is not the file of a finished run; name the --out directory of a run."
+        f"{directory / RUN} is not the file of a finished run; name the directory of a run's results."
     )
 
 

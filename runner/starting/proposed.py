@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Given: TypeAlias = pd.DataFrame | str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proposed:
     """Columns proposed from tables. Private, like these, until somebody has confirmed `to_confirm` by what is
     publicly known.
@@ -39,13 +39,23 @@ class Proposed:
     `to_confirm`.
     """
 
-    columns: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    columns: Mapping[str, Mapping[str, Any]]
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
-    harmonise: Mapping[str, str] = field(repr=False)
-    _proposals: tuple[Proposal, ...] = field(repr=False)
-    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    _linked: LinkedProposal | None = field(default=None, repr=False)
+    harmonise: Mapping[str, str]
+    _proposals: tuple[Proposal, ...]
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _linked: LinkedProposal | None = None
+
+    def __repr__(self) -> str:
+        """What there is to do with it; no value that was read off rows."""
+        parts = [f"columns {', '.join(self.columns)}", *(f"table {name}" for name in self.tables)]
+        parts += [f"left out: {', '.join(self.left_out)}"] if self.left_out else []
+        parts += (
+            [f"{len(self.to_confirm)} values are to be confirmed, see .to_confirm"] if self.to_confirm else []
+        )
+        parts += [f"{len(self.notes)} questions, see .notes"] if self.notes else []
+        return f"Proposed({'; '.join(parts)})"
 
     @property
     def to_confirm(self) -> list[tuple[str, str, str]]:

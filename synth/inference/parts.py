@@ -32,8 +32,9 @@ def need(domain: Domain, names: Iterable[str]) -> None:
     """Raise `Unanswerable` for a column that the run does not have."""
     for name in names:
         if name not in domain:
-            close = difflib.get_close_matches(name, domain.names, 1)
-            hint = f' (did you mean "{close[0]}"?)' if close else ""
+            by_letters = {known.casefold(): known for known in domain.names}
+            close = difflib.get_close_matches(name.casefold(), list(by_letters), 1)
+            hint = f' (did you mean "{by_letters[close[0]]}"?)' if close else ""
             raise Unanswerable(f"The run has no column {name}{hint}; its columns: {', '.join(domain.names)}.")
 
 

@@ -88,7 +88,7 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
         from formulaic.parser import DefaultFormulaParser
     except ImportError:
         raise NoFormulas(
-            "Regressions are written in formulaic's language; install it: pip install formulaic."
+            "Regressions are written in formulaic's language, and formulaic is not installed."
         ) from None
     try:
         if _work(DefaultFormulaParser().get_ast(formula)) > MAX_WORK:

@@ -74,6 +74,20 @@ def test_a_wrong_parameter_is_one_sentence_and_changes_nothing(wrong: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [({"epsilom": 2}, "epsilon"), ({"algoritm": "aim"}, "algorithm"), ({"aim__round": 5}, "rounds")],
+)
+def test_a_mistyped_parameter_is_answered_by_the_one_that_was_meant(
+    wrong: dict[str, Any], meant: str
+) -> None:
+    with pytest.raises(StudyInvalid, match=rf'did you mean "{meant}"'):
+        unfitted().set_params(**wrong)
+    if "aim__round" not in wrong:
+        with pytest.raises(StudyInvalid, match=rf'did you mean "{meant}"'):
+            unfitted(**wrong)
+
+
+@pytest.mark.parametrize(
     ("table", "key"),
     [
         ({"epsilon": 100}, "epsilon"),

@@ -298,6 +298,31 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("ledger show --json --csv", 2, "not allowed with"),
         ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
         ("watch nowhere", 2, "nowhere"),
+        ("init new.toml --from north.csv", 2, "init writes study.toml; name it without .toml."),
+        ("certs request nor/th --out new", 2, "nor/th is not a party's name"),
+        ("infer out 'mean(AGE)'", 2, 'no column AGE (did you mean "age"?)'),
+        ("check stduy.toml", 10, '(did you mean "study.toml"?); check the path.'),
+        ("init new --from north=", 2, "--from must be FILE or NAME=FILE, got north=."),
+        ("init new --from =north.csv", 2, "--from must be FILE or NAME=FILE, got =north.csv."),
+        (
+            "certs make study.toml --out out",
+            2,
+            "out holds the results of a run, which are passed on, and keys are not",
+        ),
+        ("conformance algorithm aimm", 2, 'did you mean "aim"'),
+        ("sample out -n 5 --where age=20..30,40..50", 2, "and the only condition on its column"),
+        ("watch .", 2, '. holds files, and no run (did you mean "out"?); name'),
+        (
+            "watch coded",
+            2,
+            "coded holds files, and no run; name the --out directory of a run, or an empty one",
+        ),
+        (
+            "sample outt -n 5",
+            2,
+            'outt holds no finished run (no run.json) (did you mean "out"?); name the directory',
+        ),
+        ("query . age", 2, 'holds no finished run (no run.json) (did you mean "out"?)'),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(
@@ -507,6 +532,13 @@ def test_a_budget_is_not_spent_on_one_custodian_alone_without_a_word(
     assert "no table here, so these only compute: south, west\n" in capsys.readouterr().out
     assert main(["run", study, "--party", "north", "--alone"]) == 2
     one_sentence(capsys, "--alone is for a run of all parties here")
+
+
+def test_a_run_without_its_private_files_says_how_they_are_named(
+    apart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(apart / "study.toml"), "--out", str(apart / "none")]) == 10
+    one_sentence(capsys, "no party has data; give each custodian's [[party]] a data file", "(--private)")
 
 
 def test_two_custodians_of_three_may_run_and_the_third_is_named(

@@ -268,6 +268,10 @@ def test_probabilities_are_not_put_where_a_file_is(
     finally:
         os.umask(earlier)
     assert stat.S_IMODE(out.stat().st_mode) == 0o600 and out.read_text().startswith("person,probability\n")
+    out.write_text("of yesterday")
+    out.chmod(0o644)
+    assert tell("predict", world.root, world.study, "--people", people, "--out", out, "--replace") == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600 and out.read_text().startswith("person,probability\n")
 
 
 class Told(SessionInMemory):

@@ -105,6 +105,19 @@ def test_python_proposes_columns_that_a_study_takes() -> None:
     assert "Female" not in repr(proposed)  # what was read off rows is not in a log by accident
 
 
+def test_what_is_proposed_says_what_there_is_to_do_with_it() -> None:
+    """And no value that was read off rows."""
+    told = repr(
+        Study.propose(
+            pd.DataFrame({"age": [20, 31, 77] * 9, "sex": ["f", "m", "m"] * 9, "none": [None] * 27})
+        )
+    )
+    assert told.startswith(
+        "Proposed(columns age, sex; left out: none; 3 values are to be confirmed, see .to_confirm"
+    )
+    assert "77" not in told
+
+
 def test_one_frame_or_one_file_is_enough(tmp_path: Path) -> None:
     hospital(4).to_csv(tmp_path / "t.csv", index=False)
     assert Study.propose(hospital(4)).columns == Study.propose(tmp_path / "t.csv").columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from datetime import UTC, date
@@ -321,9 +322,48 @@ def test_a_notebook_shows_facts_as_text(run: Run, tmp_path: Path) -> None:
     assert "<script" not in Run(tmp_path, facts)._repr_html_()
 
 
+def test_a_report_is_a_path_that_a_notebook_shows_as_the_page(run: Run) -> None:
+    report = run.report
+    assert report == run.directory / "report.html" and report.read_bytes().startswith(b"<!doctype html>")
+    shown = report._repr_html_()
+    assert (
+        shown is not None and shown.startswith("<iframe srcdoc=") and "<h1" not in shown and "&lt;h1" in shown
+    )
+    assert report.parent._repr_html_() is None, "a folder is shown as what it is"
+
+
+def test_tables_are_read_and_harmonised_in_a_notebook_without_widgets(tmp_path: Path) -> None:
+    """DuckDB takes itself to be in one where this IPython says so, and then asks ipywidgets for a progress bar."""
+    (tmp_path / "north.csv").write_text("AGE,sick\n" + "40,false\n41,true\n" * 20)
+    (tmp_path / "north.toml").write_text('data = "north.csv"\n[harmonise]\nnames = "ignore case"\n')
+    study = Study.of(
+        "x",
+        {name: COLUMNS[name] for name in ("age", "sick")},
+        ["north"],
+        epsilon=1,
+        delta=1e-6,
+        backend="ideal",
+    )
+    (tmp_path / "study.toml").write_text(study.to_toml())
+    code = (
+        "import sys, types; shell = types.ModuleType('IPython')\n"
+        "shell.get_ipython = lambda: types.SimpleNamespace(config={'IPKernelApp': {}})\n"
+        "sys.modules['IPython'], sys.modules['ipywidgets'] = shell, None\n"
+        "from cosynth import Study; from runner.commands.cli import main\n"
+        "print(*Study.propose('north.csv').columns)\n"
+        "sys.exit(main(['check', 'study.toml', '--private', 'north=north.toml']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.stdout.startswith("AGE sick\n") and "north: its table fits" in done.stdout, done.stderr
+    assert done.returncode == 0
+
+
 def test_load_says_what_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no finished run"):
+    with pytest.raises(UsageError, match="holds no finished run") as refused:
         load(tmp_path)
+    assert "--out" not in refused.value.sentence
     (tmp_path / "study.toml").write_text("")
     with pytest.raises(UsageError, match=r"Study\.read"):
         load(tmp_path / "study.toml")
@@ -337,6 +377,8 @@ def test_refused_frames_are_named_by_their_party(tmp_path: Path, monkeypatch: py
     assert refused.value.sentence.startswith(
         'The frame of party south, column "age", row 1: the value is not a'
     )
+    with pytest.raises(DataRefused, match=r"but for capitals; write names = .*, or rename them\."):
+        run_study(study, {"north": table(50), "south": table(50).rename(columns=str.upper)}, tmp_path / "out")
     with pytest.raises(StudyInvalid, match="The study: no party has data"):
         run_study(study, out=tmp_path / "out")
     with pytest.raises(StudyInvalid, match="The study: data is given for west"):

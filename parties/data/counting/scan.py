@@ -67,8 +67,15 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
     """The sentence about a table that has none of the study's columns. It names no field: there may be no
     header line. wanted: the study's columns."""
     sentence = f"{source.label} has none of the study's columns"
+    alike = {name.casefold() for name in wanted} & {name.casefold() for name in source.columns}
+    which = "capitals" if len(alike) == len(set(wanted)) else f"capitals (of {len(alike)} of them)"
+    ignored = (
+        f'{sentence}, but for {which}; write names = "ignore case" under [harmonise] of the private file'
+    )
     if source.location.kind != "csv":
-        return f"{sentence}; names must be equal, capitals included."
+        return (
+            f"{ignored}, or rename them." if alike else f"{sentence}; names must be equal, capitals included."
+        )
     own = source.location.dialect
     for mark, name in DELIMITERS.items():
         if mark != own.delimiter and len(source.columns) == 1 and mark in source.columns[0]:
@@ -77,11 +84,8 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
             if mark == RFC.delimiter:  # of a .tsv, which is read with tabs
                 said = "name the file .csv"
             return f"{sentence}: line 1 has {name} and no other separator; {said}."
-    if alike := {name.casefold() for name in wanted} & {name.casefold() for name in source.columns}:
-        which = "capitals" if len(alike) == len(set(wanted)) else f"capitals (of {len(alike)} of them)"
-        return (
-            f'{sentence}, but for {which}; write names = "ignore case" under [harmonise] of the private file.'
-        )
+    if alike:
+        return f"{ignored}."
     if source.columns[0].startswith(("#", "sep=")):
         return f"{sentence}: line 1 is a remark; delete it, so that the header line comes first."
     return f"{sentence} (line 1 must be a header line, its names separated by {own.words}; capitals count)."

@@ -35,12 +35,18 @@ _LIMITS: Mapping[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
-_SETTINGS = (
-    "SET enable_progress_bar = false",  # stdout belongs to the runner
-    "SET TimeZone = 'UTC'",
-)  # a moment in time is the same text at every custodian
 ROW_NUMBER = "file_row_number"
 """DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
+
+
+def settle(connection: DuckDBPyConnection) -> None:
+    """Have a moment in time be the same text at every custodian, and stdout belong to the runner: no progress bar.
+
+    In a notebook without ipywidgets DuckDB has none, and refuses to be told so.
+    """
+    connection.execute("SET TimeZone = 'UTC'")
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
 
 
 def numbered(columns: Iterable[str]) -> bool:
@@ -75,7 +81,8 @@ class DuckDB:
         """connection: closed with it, also if this fails. more: settings."""
         self._connection = connection
         try:
-            for statement in (*_SETTINGS, *more):
+            settle(self._connection)
+            for statement in more:
                 self._connection.execute(statement)
             self._connection.begin()
             self.table = table

@@ -14,11 +14,15 @@ MAX_NAMES = 10_000
 
 def absent(path: Path) -> str:
     """`PATH does not exist`, and a hint where there is one."""
-    sentence = f"{path} does not exist"
+    return f"{path} does not exist{meant_beside(path)}"
+
+
+def meant_beside(path: Path) -> str:
+    """A hint, with a blank before it, at what a name that leads nowhere may have meant; empty if there is none."""
     if "\\" in path.name:
-        return f"{sentence} (folders are separated by / here)"
+        return " (folders are separated by / here)"
     by_letters: dict[str, str] = {}
     with suppress(OSError), os.scandir(path.parent) as entries:
         by_letters = {entry.name.casefold(): entry.name for entry in itertools.islice(entries, MAX_NAMES)}
     close = difflib.get_close_matches(path.name.casefold(), list(by_letters), 1, 0.75)
-    return f'{sentence} (did you mean "{by_letters[close[0]]}"?)' if close else sentence
+    return f' (did you mean "{by_letters[close[0]]}"?)' if close else ""

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.engines.duckdb_engine import settle
 from parties.data.files.arrow import bits, present, truths
 from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.recipe import Recipe, Step
@@ -257,6 +258,5 @@ def _connected() -> DuckDBPyConnection:
             "autoload_known_extensions": False,
         },
     )
-    rows.execute("SET TimeZone = 'UTC'")
-    rows.execute("SET enable_progress_bar = false")
+    settle(rows)
     return rows

@@ -46,6 +46,8 @@ def _tables(
                 f"{' '.join(f'{option} {one.strip()}' for one in several)}."
             )
         name, mark, file = text.partition("=")
+        if mark and not (name and file) and not Path(text).exists():
+            raise UsageError(f"{option} must be FILE or NAME=FILE, got {text}.")
         path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
         name = name if mark and file and not Path(text).exists() else called(path.stem)
         if path.is_dir():
@@ -151,6 +153,10 @@ def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dic
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
+    if directory.suffix == ".toml" and not directory.exists():
+        raise UsageError(
+            f"{directory} would be a directory, in which init writes study.toml; name it without .toml."
+        )
     tables = _tables(arguments.tables)
     if arguments.key is not None and not arguments.linked:
         raise UsageError("--key names the column of linked tables; name these by --linked.")

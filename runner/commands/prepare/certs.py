@@ -13,7 +13,7 @@ from mpc_protocols.process.installation import program
 from parties import certificates
 from parties.certificates import make_all, read
 from runner.failures import reason
-from runner.results.outdir import spare
+from runner.results.outdir import RUN, spare
 from runner.study import load
 from runner.study.declared.table import nearest
 from runner.study.sections.parties import NAME
@@ -39,9 +39,10 @@ def make(arguments: argparse.Namespace) -> None:
 
 def request(arguments: argparse.Namespace) -> None:
     """`certs request`."""
-    name, directory = str(arguments.name), _directory(arguments)
+    name = str(arguments.name)
     if not NAME.fullmatch(name):
         raise UsageError(f"{name} is not a party's name (letters, digits, '-', '_' and '.').")
+    directory = _directory(arguments)
     key, asked = directory / f"{name}.key", directory / f"{name}.csr"
     _absent([key, asked])
     csr, secret = certificates.request(name)
@@ -101,6 +102,10 @@ def _directory(arguments: argparse.Namespace) -> Path:
     if "days" in arguments and not 1 <= arguments.days <= 3650:
         raise UsageError(f"--days must be from 1 to 3650, got {arguments.days}.")
     directory: Path = arguments.out
+    if (directory / RUN).exists():
+        raise UsageError(
+            f"--out {directory} holds the results of a run, which are passed on, and keys are not; name another directory."
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

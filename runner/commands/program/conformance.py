@@ -14,6 +14,7 @@ from mpc_protocols.psu.method import METHODS
 from mpc_protocols.registry import not_installed
 from runner.review import conformance
 from runner.review.conformance import NonconformingError
+from runner.study.declared.table import nearest
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 if TYPE_CHECKING:
@@ -58,4 +59,4 @@ def _suite(kind: str, name: str) -> list[Check]:
     if kind == "alignment" and (method := METHODS.get(name)) is not None:
         return conformance.check_alignment(method)
     names = {"algorithm": ALGORITHMS.names, "backend": BACKENDS.names, "alignment": METHODS.names}[kind]
-    raise UsageError(f"There is no {kind} {name!r}; there are {', '.join(names)}.")
+    raise UsageError(f"There is no {kind} {name!r}{nearest(name, names)}; there are {', '.join(names)}.")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.report.watch.server import watching
-
-if TYPE_CHECKING:
-    pass
+from runner.results.outdir import EVENTS, MARK, RUN, beside
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -23,6 +20,14 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(
             f"{arguments.dir} {what}; name the --out directory of a run, or make it and start the run."
         )
+    held = {path.name for path in arguments.dir.iterdir()}
+    if held and not held & {MARK, EVENTS, RUN}:
+        raise UsageError(
+            f"{arguments.dir} holds files, and no run{beside(arguments.dir)}; name the --out directory of a run, or an "
+            "empty one, in which one can start."
+        )
+    if not held:
+        print(f"no run has begun in {arguments.dir} yet; the page waits for one", flush=True)
     with suppress(KeyboardInterrupt), watching(arguments.dir, arguments.port) as page:
         print(f"watching {arguments.dir}: {page.address} (Ctrl-C ends this page, not the run)", flush=True)
         while True:

@@ -18,6 +18,7 @@ from parties.inbox.files import write_private
 from runner.failures import reason
 from runner.party.custodian import override
 from runner.party.prediction import ACTIVE, PASSIVE, Part, People, TrainedModel, here
+from runner.results.outdir import spare
 from runner.study import private_file
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     if role == PASSIVE and arguments.party is not None and arguments.out is not None:
         raise UsageError("--out belongs to the owner of the label: the other one gets no probabilities.")
     if arguments.out is not None:
-        _check_new(arguments.out)
+        spare(arguments.out, replace=arguments.replace)
+        _check_folder(arguments.out)
     people = People.read(arguments.people, model.study)
     found: Probabilities | None
     if arguments.party is None:
@@ -61,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         text = io.StringIO()
         people.write(found, text)
-        write_private(arguments.out, text.getvalue().encode(), replace=False)
+        write_private(arguments.out, text.getvalue().encode(), replace=arguments.replace)
     except OSError as error:
         raise UsageError(
             f"--out {arguments.out} cannot be written ({reason(error)}); name another file."
@@ -69,10 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"done: {len(people.canonical):,} probabilities in {arguments.out}")
 
 
-def _check_new(out: Path) -> None:
-    """Raise `UsageError` unless a file can be made there that is not there yet."""
-    if os.path.lexists(out):
-        raise UsageError(f"--out {out} is there already, and nothing is overwritten; name another file.")
+def _check_folder(out: Path) -> None:
+    """Raise `UsageError` unless a file can be made there."""
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
         raise UsageError(
             f"--out {out} cannot be made, for {out.parent} is no folder to write to; name another file."

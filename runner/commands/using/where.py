@@ -52,7 +52,7 @@ def _add(where: dict[str, Any], text: str) -> None:
     if not name or not equals:
         raise UsageError(f"--where {text} must be COLUMN=VALUE, COLUMN=LOW..HIGH or COLUMN= (missing).")
     low, dots, high = value.partition("..")
-    if dots and (name in where or not low or not high):
+    if dots and (name in where or not low or not high or ".." in high):
         raise UsageError(
             f"--where {text}: a range is LOW..HIGH, both named, and the only condition on its column."
         )

@@ -23,6 +23,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Option, Options
 from mpc_protocols.process import foreign_text
 from mpc_protocols.process.installation import program
+from parties.data.files.absent import meant_beside
 from runner.failures import reason
 from runner.study.declared.syntax import syntax_sentence
 
@@ -78,7 +79,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         inside = f"{path / 'study.toml'}" if (path / "study.toml").is_file() else "a file in it"
         raise StudyInvalid(f"{path}: cannot be read, for it is a directory; name {inside}.") from None
     except OSError as error:
-        raise StudyInvalid(f"{path}: cannot be read ({reason(error)}); check the path.") from None
+        hint = "" if os.path.lexists(path) else meant_beside(path)
+        raise StudyInvalid(f"{path}: cannot be read ({reason(error)}){hint}; check the path.") from None
     except RecursionError:
         raise StudyInvalid(f"{path}: nested too deeply; `{program()} init` writes an example.") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.commands import carried_out_by, command
+from runner.commands import carried_out_by, command, may_replace
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -58,8 +58,9 @@ def add(commands: Commands) -> None:
         "--out",
         metavar="FILE",
         type=Path,
-        help="at the owner of the label: a new .csv file, readable by nobody else (default: standard output)",
+        help="at the owner of the label: a .csv file, readable by nobody else (default: standard output)",
     )
+    may_replace(parser)
     parser.add_argument(
         "--insecure-key",
         action="store_true",
