@@ -266,11 +266,11 @@ class Reading:
         linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
         return linear < CURVATURE**2 * (1 + correlation**2)
 
-    def _deviate(self, scalar: Scalar, z: float) -> tuple[float, float]:
-        """The variance of a linearisation, and the deviate for it."""
+    def _deviates(self, scalar: Scalar, z: float) -> tuple[float, intervals.Deviates]:
+        """The variance of a linearisation, and the deviates for it."""
         noise, people = self._noise(scalar), self._people(scalar)
         variance = noise + people.most
-        return variance, intervals.student(z, variance, people.fourth)
+        return variance, intervals.student(z, variance, people.third, people.fourth)
 
     def _noise(self, scalar: Scalar) -> float:
         weights = self.disturbance.weights(scalar.gradient)
@@ -292,12 +292,12 @@ class Reading:
                 disturbance.noise(second, second),
             )
             is_wilson = scalar.is_share and self.target == "population"
-            deviate = z if is_wilson else self._deviate(scalar, z)[1]
+            deviates = (z, z) if is_wilson else self._deviates(scalar, z)[1]
             return intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
-                deviate,
+                deviates,
                 None if is_wilson else self._people(scalar).most * b.value**2,
                 "A group that is asked about",
             )
@@ -309,10 +309,10 @@ class Reading:
                     raise Uncertain(intervals.ZERO)
                 low, high = sorted(top.value / end for end in ends)
                 return low, high
-            variance, deviate = self._deviate(scalar, z)
+            variance, deviates = self._deviates(scalar, z)
             zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
             sizes = self._sizes(top, bottom, zero is intervals.ZERO)
-            return intervals.fraction(value, bottom.value, sizes, variance, deviate, zero)
+            return intervals.fraction(value, bottom.value, sizes, variance, deviates, zero)
         if scalar.pair is not None:
             return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:
@@ -323,8 +323,7 @@ class Reading:
             return low, high
         if scalar.is_share and self.target == "population":
             return intervals.count(value, self._noise(scalar), z, self.disturbance.rows)
-        variance, deviate = self._deviate(scalar, z)
-        return intervals.wald(value, variance, deviate)
+        return intervals.wald(value, *self._deviates(scalar, z))
 
     def _sizes(self, one: Scalar, other: Scalar, at_most: bool = True) -> tuple[float, float, float]:
         """Standard errors and correlation."""
@@ -345,8 +344,8 @@ class Reading:
         sizes = (first * theirs.value, second * mine.value) if sign == "/" else (first, second)
         together = intervals.Together(correlation, sizes)
         if together.is_close:  # then those decide it who are in one group alone
-            factor = self._deviate(scalar, z)[1] / z
-            mine, theirs = mine.wider(factor), theirs.wider(factor)
+            below, above = (deviate / z for deviate in self._deviates(scalar, z)[1])
+            mine, theirs = mine.wider(below, above), theirs.wider(above, below)
         return (intervals.quotient if sign == "/" else intervals.difference)(mine, theirs, together)
 
     def _ranged(self, scalar: Scalar, z: float, *, within: bool) -> intervals.Ranged:

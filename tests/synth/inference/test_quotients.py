@@ -135,7 +135,7 @@ def test_the_difference_of_a_group_and_all_holds_where_few_are_hits() -> None:
         counts = rng.multinomial(300, p)
         found = []
         for hits, whole in shares(counts):
-            found.append(Ranged(hits / whole, *intervals.ratio(hits, whole, (0, 0, 0), z, None, "")))
+            found.append(Ranged(hits / whole, *intervals.ratio(hits, whole, (0, 0, 0), (z, z), None, "")))
         q, group = counts / 300, p[0] + p[2]
         influence = np.array([[1.0, 1.0, 0.0, 0.0], [1 - found[1].value, 0, -found[1].value, 0]])
         influence[1] /= group
