@@ -20,10 +20,10 @@ from synth.inference.estimands import CURVED, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
-from synth.inference.needed import again, chosen
+from synth.inference.needed import AGAIN, again, chosen
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
-from synth.inference.regression import MAY_BE_COLLINEAR
+from synth.inference.regression import DECIDED, MAY_BE_COLLINEAR
 from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
 from synth.synthesis import Measured
@@ -42,10 +42,6 @@ NOT_COMPUTED = "not computed"
 CURVATURE = 2.0
 """How many times the standard deviation of what a linearisation leaves out of a product its own must be
 (`docs/design/inference.md` 5)."""
-AGAIN = (
-    "These columns were selected again after they had been measured, and that is more likely where the noise was large: of "
-    "such numbers fewer intervals hold than of all."
-)
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows
 (`docs/design/inference.md` 12)."""
@@ -282,7 +278,6 @@ class Reading:
         disturbance, value = self.disturbance, scalar.value
         if within:
             value = scalar.nearest(value)
-
         if scalar.ratio is not None:
             a, b = scalar.ratio
             first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
@@ -312,7 +307,9 @@ class Reading:
             variance, deviates = self._deviates(scalar, z)
             zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
             sizes = self._sizes(top, bottom, zero is intervals.ZERO)
-            return intervals.fraction(value, bottom.value, sizes, variance, deviates, zero)
+            ends = intervals.fraction(value, bottom.value, sizes, variance, deviates, zero)
+            bend = scalar.solution.bend if scalar.solution else 0.0
+            return intervals.bent(value, ends, bend, self._noise(scalar) / variance if bend else 0.0, DECIDED)
         if scalar.pair is not None:
             return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:
@@ -343,10 +340,14 @@ class Reading:
             theirs, correlation = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low), -correlation
         sizes = (first * theirs.value, second * mine.value) if sign == "/" else (first, second)
         together = intervals.Together(correlation, sizes)
-        if together.is_close:  # then those decide it who are in one group alone
-            below, above = (deviate / z for deviate in self._deviates(scalar, z)[1])
-            mine, theirs = mine.wider(below, above), theirs.wider(above, below)
-        return (intervals.quotient if sign == "/" else intervals.difference)(mine, theirs, together)
+        combined = intervals.quotient if sign == "/" else intervals.difference
+        if not together.is_close:
+            return combined(mine, theirs, together)
+        variance, deviates = self._deviates(scalar, z)  # of those who are in one group alone
+        below, above = (deviate / z for deviate in deviates)
+        low, high = combined(mine.wider(below, above), theirs.wider(above, below), together)
+        ends = intervals.wald(scalar.value, variance, deviates)
+        return min(low, ends[0]), max(high, ends[1])
 
     def _ranged(self, scalar: Scalar, z: float, *, within: bool) -> intervals.Ranged:
         low, high = self._interval(scalar, z, within=within)

@@ -198,6 +198,29 @@ def fraction(
     return ratio(value * b, b, noise, deviates, 0.0, "The divisor")
 
 
+def bent(
+    value: float, ends: tuple[float, float], bend: float, noise_share: float, sentence: str
+) -> tuple[float, float]:
+    """An interval of a logistic coefficient, where the information goes up by exp(bend) a unit. What an estimate leaves of
+    the outcome at another value is the sum of the information between both, and the variance of that is, but for the
+    noise's share, the information there: of people alone both all but make up for one another
+    (`docs/design/inference.md` 5). ends: without that.
+
+    Raises `Uncertain`, with the sentence for it, where it has no end.
+    """
+
+    def reach(distance: float, falls: float) -> float:
+        size = falls * distance
+        if not size > 0:
+            return distance
+        half, left = 1 + size * size * (1 - noise_share) / 2, 1 - size * size * noise_share
+        if left <= 0:
+            raise Uncertain(sentence)
+        return max(distance, -math.log(half - math.sqrt(half * half - left)) / falls)
+
+    return value - reach(value - ends[0], bend), value + reach(ends[1] - value, -bend)
+
+
 def ratio(
     a: float,
     b: float,
