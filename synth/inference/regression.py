@@ -322,7 +322,7 @@ def _logistic(
     found = []
     for place, (one, quotient) in enumerate(zip(coefficients, quotients, strict=True)):
         others = inverse[:, place] / inverse[place, place]  # as it grows
-        bend = float(np.einsum("ijk,i,j,k", slopes, others, others, others)) * inverse[place, place]
+        bend = float(np.einsum("ijk,i,j,k", slopes, others, others, others) * inverse[place, place])
         solution = Solution(0, (), (one,), np.eye(1), bend)
         found.append(replace(one, solution=solution, fraction=quotient))
     return found, (_smallest(information, scalars), *decided)
