@@ -164,7 +164,8 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
 
 def _at_least(column: _Target) -> Array:
     """What a measured column counts when a model is started."""
-    return np.maximum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+    least: Array = np.maximum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+    return least
 
 
 def _lifted(warm_start: Model, targets: Sequence[_Target]) -> dict[Clique, Array]:
