@@ -308,6 +308,7 @@ def _logistic(
     weights = s * (1 - s)
     scalars = [[sums(i, design[:, j] * weights) for j in range(len(parts))] for i in range(len(parts))]
     information = np.array([[of.value for of in row] for row in scalars])
+    _smallest(information, scalars)  # or it has no inverse
     inverse = np.asarray(np.linalg.inv(information), np.float64)
     coefficients = _combined(inverse, b, residuals)
     quotients = [_quotient(place, one, inverse, scalars) for place, one in enumerate(coefficients)]
