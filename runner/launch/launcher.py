@@ -43,8 +43,10 @@ from runner.results.outdir import (
     claim,
     finished,
     install,
+    note_tables,
     nothing_to_resume,
     sweep,
+    tables_noted,
 )
 from runner.study import Study, load, private_file
 from runner.study.claim import claim_of
@@ -110,11 +112,13 @@ def launch(
             f"--resume: no run was ever started in {out}, so there is none to go on with; name the directory of the interrupted "
             "run, or leave --resume out to begin one."
         )
-    without = _without_table(study, options, alone)
+    tables = _with_table(study, options, alone)
+    without = [party.name for party in study.parties if party.name not in tables]
     display = Display(progress, study)
     if resume and not begun(out):
         display.say("study", nothing_to_resume(out))
     with claim(out, replace or resume):
+        note_tables(out, tables)
         display.say(
             "study",
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
@@ -141,21 +145,26 @@ def _absolute(ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {**ledger, "file": str(Path(file).resolve())} if isinstance(file, str | Path) else dict(ledger)
 
 
-def _without_table(study: Study, options: PartyOptions, alone: bool) -> list[str]:
-    """The parties that have no table. Somebody must have one, or bundles of contributors; a single one must be
-    meant; and nobody may be without both data and computing. Private files are read. Raises `StudyInvalid`,
-    `UsageError`."""
-    names = [party.name for party in study.parties]
-    private = {name: options.settings(name) for name in names}
+def _with_table(study: Study, options: PartyOptions, alone: bool) -> tuple[str, ...]:
+    """The parties that have a table. Somebody must have one, or bundles of contributors; a single one must be meant; nobody
+    may be without both data and computing; and a run that goes on has those that it began with: of another table nobody
+    would notice. Private files are read. Raises `StudyInvalid`, `UsageError`."""
+    private = {party.name: options.settings(party.name) for party in study.parties}
     tables = private_file.tables_here(study, private, options.data)
     if not tables and study.contributors is None:
         raise StudyInvalid(
             f"{study.path}: no party has data; give each custodian's [[party]] a data file, or name its private file "
             "(--private), which does."
         )
-    if not alone and (problem := private_file.only_table(study, tables)):
+    before = tables_noted(options.out) if options.resume and begun(options.out) else None
+    if before is not None and set(before) != set(tables):
+        raise UsageError(
+            f"--resume: the run in {options.out} began with the tables of {' and '.join(before) or 'contributors'}, and here are "
+            f"those of {' and '.join(tables) or 'contributors'}; name the same (--private), or begin anew with --replace."
+        )
+    if not alone and before is None and (problem := private_file.only_table(study, tables)):
         raise UsageError(problem)
-    return [name for name in names if name not in tables]
+    return tuple(tables)
 
 
 def _ideal(options: PartyOptions) -> dict[str, Any]:

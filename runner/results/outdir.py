@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from parties.new_file import sync
 from runner.failures import reason
 
 MARK = ".cosynth"
+"""The mark of a directory, and its lock. Of a run on one machine it says which parties have a table."""
 LOG = "cosynth.log"
 PRIVATE_LOG = "private.log"
 PARTY_FOLDERS = "parties"
@@ -139,6 +140,21 @@ def begun(directory: Path) -> bool:
     with."""
     places = (directory, directory / PARTY_FOLDERS, *directory.glob(f"{PARTY_FOLDERS}/*"))
     return state(directory) != "free" or any(True for place in places for _ in place.glob(STATES))
+
+
+def note_tables(directory: Path, parties: Sequence[str]) -> None:
+    """Keep in the mark, of a run on one machine, which of its parties have a table. Raises `UsageError`."""
+    try:
+        (directory / MARK).write_text(json.dumps({"tables": list(parties)}) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _unusable(directory, error) from None
+
+
+def tables_noted(directory: Path) -> tuple[str, ...] | None:
+    """What `note_tables` has kept; None where nothing was."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        return tuple(str(name) for name in json.loads((directory / MARK).read_text("utf-8"))["tables"])
+    return None
 
 
 def nothing_to_resume(directory: Path) -> str:

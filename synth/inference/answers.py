@@ -20,10 +20,10 @@ from synth.inference.estimands import CURVED, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
-from synth.inference.needed import again, chosen
+from synth.inference.needed import AGAIN, again, chosen
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
-from synth.inference.regression import MAY_BE_COLLINEAR
+from synth.inference.regression import DECIDED, MAY_BE_COLLINEAR
 from synth.inference.variance import SURE, Disturbance, People
 from synth.mrf import Model
 from synth.synthesis import Measured
@@ -42,10 +42,6 @@ NOT_COMPUTED = "not computed"
 CURVATURE = 2.0
 """How many times the standard deviation of what a linearisation leaves out of a product its own must be
 (`docs/design/inference.md` 5)."""
-AGAIN = (
-    "These columns were selected again after they had been measured, and that is more likely where the noise was large: of "
-    "such numbers fewer intervals hold than of all."
-)
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows
 (`docs/design/inference.md` 12)."""
@@ -266,11 +262,11 @@ class Reading:
         linear = one.value**2 + other.value**2 + 2 * one.value * other.value * correlation
         return linear < CURVATURE**2 * (1 + correlation**2)
 
-    def _deviate(self, scalar: Scalar, z: float) -> tuple[float, float]:
-        """The variance of a linearisation, and the deviate for it."""
+    def _deviates(self, scalar: Scalar, z: float) -> tuple[float, intervals.Deviates]:
+        """The variance of a linearisation, and the deviates for it."""
         noise, people = self._noise(scalar), self._people(scalar)
         variance = noise + people.most
-        return variance, intervals.student(z, variance, people.fourth)
+        return variance, intervals.student(z, variance, people.third, people.fourth)
 
     def _noise(self, scalar: Scalar) -> float:
         weights = self.disturbance.weights(scalar.gradient)
@@ -282,7 +278,6 @@ class Reading:
         disturbance, value = self.disturbance, scalar.value
         if within:
             value = scalar.nearest(value)
-
         if scalar.ratio is not None:
             a, b = scalar.ratio
             first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
@@ -292,12 +287,12 @@ class Reading:
                 disturbance.noise(second, second),
             )
             is_wilson = scalar.is_share and self.target == "population"
-            deviate = z if is_wilson else self._deviate(scalar, z)[1]
+            deviates = (z, z) if is_wilson else self._deviates(scalar, z)[1]
             return intervals.ratio(
                 a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
-                deviate,
+                deviates,
                 None if is_wilson else self._people(scalar).most * b.value**2,
                 "A group that is asked about",
             )
@@ -309,10 +304,12 @@ class Reading:
                     raise Uncertain(intervals.ZERO)
                 low, high = sorted(top.value / end for end in ends)
                 return low, high
-            variance, deviate = self._deviate(scalar, z)
+            variance, deviates = self._deviates(scalar, z)
             zero = intervals.ZERO if scalar.solution is None else MAY_BE_COLLINEAR
             sizes = self._sizes(top, bottom, zero is intervals.ZERO)
-            return intervals.fraction(value, bottom.value, sizes, variance, deviate, zero)
+            ends = intervals.fraction(value, bottom.value, sizes, variance, deviates, zero)
+            bend = scalar.solution.bend if scalar.solution else 0.0
+            return intervals.bent(value, ends, bend, self._noise(scalar) / variance if bend else 0.0, DECIDED)
         if scalar.pair is not None:
             return self._pair(scalar, *scalar.pair, z)
         if scalar.line is not None:
@@ -323,8 +320,7 @@ class Reading:
             return low, high
         if scalar.is_share and self.target == "population":
             return intervals.count(value, self._noise(scalar), z, self.disturbance.rows)
-        variance, deviate = self._deviate(scalar, z)
-        return intervals.wald(value, variance, deviate)
+        return intervals.wald(value, *self._deviates(scalar, z))
 
     def _sizes(self, one: Scalar, other: Scalar, at_most: bool = True) -> tuple[float, float, float]:
         """Standard errors and correlation."""
@@ -344,10 +340,14 @@ class Reading:
             theirs, correlation = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low), -correlation
         sizes = (first * theirs.value, second * mine.value) if sign == "/" else (first, second)
         together = intervals.Together(correlation, sizes)
-        if together.is_close:  # then those decide it who are in one group alone
-            factor = self._deviate(scalar, z)[1] / z
-            mine, theirs = mine.wider(factor), theirs.wider(factor)
-        return (intervals.quotient if sign == "/" else intervals.difference)(mine, theirs, together)
+        combined = intervals.quotient if sign == "/" else intervals.difference
+        if not together.is_close:
+            return combined(mine, theirs, together)
+        variance, deviates = self._deviates(scalar, z)  # of those who are in one group alone
+        below, above = (deviate / z for deviate in deviates)
+        low, high = combined(mine.wider(below, above), theirs.wider(above, below), together)
+        ends = intervals.wald(scalar.value, variance, deviates)
+        return min(low, ends[0]), max(high, ends[1])
 
     def _ranged(self, scalar: Scalar, z: float, *, within: bool) -> intervals.Ranged:
         low, high = self._interval(scalar, z, within=within)

@@ -109,7 +109,7 @@ class Shares:
             noise = float((hits * estimate.solved(hits)).sum()), float((hits * solved).sum()), bb
             a = min(max(float((estimate.values * hits).sum()), 0.0), b)  # see `Reading`
             try:
-                low, high = intervals.ratio(a, b, noise, self._z, 0.0, "A group")
+                low, high = intervals.ratio(a, b, noise, (self._z, self._z), 0.0, "A group")
             except Uncertain:
                 found.append(None)
             else:

@@ -9,7 +9,8 @@ with v the covariances of a and b by the noise, and s(r) the sampling variance o
 share, b times the variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or
 1, and unbounded where the group may be empty; then there is no answer. Sums, differences and quotients of two
 such ratios follow from the intervals of both. Everything else is normal by its linearisation, means and all that
-with Student's deviate for how far the people's variance is itself known.
+with Student's deviate for how far the people's variance is itself known, further out on the side to which they are
+skewed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from synth.inference.licence import Uncertain
 MIN_PEOPLE = 5.0
 """Of the effective number of people behind an answer. A number of people has about so many degrees of freedom
 twice over as it has people: with these its intervals hold (`docs/design/inference.md` 5)."""
+MIN_SKEWNESS = 1e-6
+"""From which on it is looked at: a smaller one moves no limit that anybody could see."""
 TOO_FEW = (
     "By the measurements and their noise too few people decide the answer for an interval about others: ask for these rows "
     "alone, or about a larger group."
@@ -35,15 +38,19 @@ def critical(level: float, answers: int = 1) -> float:
     return NormalDist().inv_cdf(1 - (1 - level) / (2 * answers))
 
 
-def wald(value: float, variance: float, z: float) -> tuple[float, float]:
-    """value +- z standard errors."""
-    half = z * math.sqrt(max(0.0, variance))
-    return value - half, value + half
+Deviates = tuple[float, float]
+"""How many standard errors an interval reaches below and above its estimate."""
 
 
-def student(z: float, variance: float, fourth: float) -> float:
-    """The deviate of z's tail for an estimate whose variance is partly that of the people who were seen.
-    fourth: the sum of the fourth powers of what each of these adds to it, about the variance of that variance
+def wald(value: float, variance: float, deviates: Deviates) -> tuple[float, float]:
+    """So many standard errors about value."""
+    error = math.sqrt(max(0.0, variance))
+    return value - deviates[0] * error, value + deviates[1] * error
+
+
+def student(z: float, variance: float, third: float, fourth: float) -> Deviates:
+    """The deviates of z's tails for an estimate whose variance is partly that of the people who were seen. third, fourth:
+    the sums of these powers of what each of them adds to it; the fourth's is about the variance of that variance
     (Satterthwaite 1946).
 
     Raises `Uncertain` where too few people decide.
@@ -51,10 +58,25 @@ def student(z: float, variance: float, fourth: float) -> float:
     if variance**2 < MIN_PEOPLE * fourth:
         raise Uncertain(TOO_FEW)
     if not fourth > 0:
-        return z
+        return z, z
     from scipy.special import stdtrit  # only who asks waits for it
 
-    return float(-stdtrit(2 * variance**2 / fourth, NormalDist().cdf(-z)))
+    most = math.sqrt(fourth) / variance  # of any skewness; by an estimate with noise it may be more
+    skewness = min(most, max(-most, third / variance**1.5))
+    return lopsided(float(-stdtrit(2 * variance**2 / fourth, NormalDist().cdf(-z))), skewness)
+
+
+def lopsided(deviate: float, skewness: float) -> Deviates:
+    """The deviates of an estimate of this skewness, divided by a standard error that goes up and down with it: a cubic of
+    that is normal to second order (Hall 1992). On neither side less than without."""
+    if abs(skewness) < MIN_SKEWNESS:
+        return deviate, deviate
+
+    def quantile(normal: float) -> float:
+        cube = 1 + skewness * (normal - skewness / 6)
+        return 3 / skewness * (math.cbrt(cube) - 1)
+
+    return max(deviate, quantile(deviate)), max(deviate, -quantile(-deviate))
 
 
 def skewed(hits: float, z: float) -> float:
@@ -66,7 +88,7 @@ def skewed(hits: float, z: float) -> float:
 def count(value: float, noise: float, z: float, rows: float) -> tuple[float, float]:
     """Of how many of so many rows are expected to be of a kind, of whom value were counted with noise: a share's, times
     the rows. Beyond all rows nobody is drawn, and there is the noise alone."""
-    low, high = ratio(min(value, rows), rows, (noise, 0.0, 0.0), z, None, "The table")
+    low, high = ratio(min(value, rows), rows, (noise, 0.0, 0.0), (z, z), None, "The table")
     return low * rows, high * rows if high <= 1 else max(rows, value + z * math.sqrt(noise))
 
 
@@ -78,10 +100,10 @@ class Ranged:
     low: float
     high: float
 
-    def wider(self, factor: float) -> Ranged:
-        """On either side of the estimate."""
+    def wider(self, below: float, above: float) -> Ranged:
+        """By such factors, on either side of the estimate."""
         value = self.value
-        return Ranged(value, value - factor * (value - self.low), value + factor * (self.high - value))
+        return Ranged(value, value - below * (value - self.low), value + above * (self.high - value))
 
 
 Halves = tuple[float, float]
@@ -157,7 +179,7 @@ def fraction(
     bottom: float,
     sizes: tuple[float, float, float],
     variance: float,
-    deviate: float,
+    deviates: Deviates,
     zero: str = ZERO,
 ) -> tuple[float, float]:
     """Fieller's, of a quotient. bottom: its divisor. sizes: the standard errors of numerator and divisor, and
@@ -167,17 +189,45 @@ def fraction(
     """
     first, second, correlation = sizes
     b, both = abs(bottom), correlation * first * second
-    if b <= deviate * second:
+    if b <= max(deviates) * second:
         raise Uncertain(zero)
     told = first**2 - 2 * value * both + (value * second) ** 2
     # where columns were not measured together each of these is the most that it may be, and so is their sum
     more = max(1.0, variance * b * b / told) if told > 0 else 1.0
     noise = more * first**2, more * both, more * second**2
-    return ratio(value * b, b, noise, deviate, 0.0, "The divisor")
+    return ratio(value * b, b, noise, deviates, 0.0, "The divisor")
+
+
+def bent(
+    value: float, ends: tuple[float, float], bend: float, noise_share: float, sentence: str
+) -> tuple[float, float]:
+    """An interval of a logistic coefficient, where the information goes up by exp(bend) a unit. What an estimate leaves of
+    the outcome at another value is the sum of the information between both, and the variance of that is, but for the
+    noise's share, the information there: of people alone both all but make up for one another
+    (`docs/design/inference.md` 5). ends: without that.
+
+    Raises `Uncertain`, with the sentence for it, where it has no end.
+    """
+
+    def reach(distance: float, falls: float) -> float:
+        size = falls * distance
+        if not size > 0:
+            return distance
+        half, left = 1 + size * size * (1 - noise_share) / 2, 1 - size * size * noise_share
+        if left <= 0:
+            raise Uncertain(sentence)
+        return max(distance, -math.log(half - math.sqrt(half * half - left)) / falls)
+
+    return value - reach(value - ends[0], bend), value + reach(ends[1] - value, -bend)
 
 
 def ratio(
-    a: float, b: float, noise: tuple[float, float, float], z: float, sampling: float | None, group: str
+    a: float,
+    b: float,
+    noise: tuple[float, float, float],
+    deviates: Deviates,
+    sampling: float | None,
+    group: str,
 ) -> tuple[float, float]:
     """The interval of a / b. noise: v_aa, v_ab, v_bb. sampling: s, a number; None for a share's, b r (1 - r), and
     `skewed` where a or b - a are few.
@@ -185,22 +235,22 @@ def ratio(
     Raises `Uncertain` if b may be 0.
     """
     aa, ab, bb = noise
-    z2 = z * z
     people = max(b, 0.0) if sampling is None else 0.0
-    if b <= 0 or b * b <= z2 * bb:
+    if b <= 0 or b * b <= max(deviates) ** 2 * bb:
         raise Uncertain(
             f"{group} may be empty: by the measurements it has {b:,.0f} rows, and their noise is {math.sqrt(bb):,.0f}; ask about "
             "a larger group."
         )
-    first = b * b - z2 * bb + z2 * people
 
     def limit(seen: float, sign: float) -> float:
         """A r^2 - 2 B r + C = 0, or the point that is least unlikely."""
+        z2 = deviates[sign > 0] ** 2
+        first = b * b - z2 * bb + z2 * people
         second = seen * b - z2 * ab + z2 * people / 2
         third = seen * seen - z2 * aa - z2 * (sampling or 0.0)
         return (second + sign * math.sqrt(max(0.0, second * second - first * third))) / first
 
     if sampling is not None:
         return limit(a, -1.0), limit(a, 1.0)
-    least, most = a - skewed(a, z), a + skewed(b - a, z)
+    least, most = a - skewed(a, deviates[0]), a + skewed(b - a, deviates[1])
     return min(limit(least, -1.0), max(least, 0.0) / b), max(limit(most, 1.0), min(most, b) / b)

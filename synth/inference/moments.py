@@ -88,7 +88,8 @@ class Moment:
 class Solution:
     """How a coefficient follows from a system of equations with the positive definite matrix M = L L'.
 
-    matrix: its entries; () of a system that is not linear. parts: L' times all coefficients, by their
+    matrix: its entries; () of a system that is not linear. bend: of that, by how much the logarithm of what is left of the
+    coefficient's own information changes as it grows, with the others fitted anew. parts: L' times all coefficients, by their
     gradients. root: the inverse of L', float64 (coefficients, coefficients). place: the coefficient's.
     """
 
@@ -96,6 +97,7 @@ class Solution:
     matrix: Sequence[Sequence[Scalar]]
     parts: Sequence[Scalar]
     root: Array
+    bend: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

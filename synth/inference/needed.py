@@ -26,6 +26,10 @@ from synth.inference.parts import Codes_of
 ROWS = 1e6
 """Of a table that stands for a release, enough for every group to have some."""
 SPREAD = 0.1
+AGAIN = (
+    "These columns were selected again after they had been measured, and that is more likely where the noise was large: of "
+    "such numbers fewer intervals hold than of all."
+)
 MAX_WORK = 1 << 26
 """Cells of all moments together: of more, a study would be read for minutes."""
 

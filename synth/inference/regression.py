@@ -308,7 +308,10 @@ def _logistic(
     weights = s * (1 - s)
     scalars = [[sums(i, design[:, j] * weights) for j in range(len(parts))] for i in range(len(parts))]
     information = np.array([[of.value for of in row] for row in scalars])
-    coefficients = _combined(np.asarray(np.linalg.inv(information), np.float64), b, residuals)
+    _smallest(information, scalars)  # or it has no inverse
+    inverse = np.asarray(np.linalg.inv(information), np.float64)
+    coefficients = _combined(inverse, b, residuals)
+    quotients = [_quotient(place, one, inverse, scalars) for place, one in enumerate(coefficients)]
     slopes = np.einsum("n,ni,nj,nk->ijk", counts * weights * (1 - 2 * s), design, design, design)
     for i, row in enumerate(scalars):  # the information varies with the coefficients, too
         for j, of in enumerate(row):
@@ -317,7 +320,12 @@ def _logistic(
                 total = total + coefficient.apply(0.0, float(slopes[i, j, k]))
             row[j] = total
     decided = ((scalars[i][i], DECIDED) for i in range(len(parts)))
-    found = [replace(one, solution=Solution(0, (), (one,), np.eye(1))) for one in coefficients]
+    found = []
+    for place, (one, quotient) in enumerate(zip(coefficients, quotients, strict=True)):
+        others = inverse[:, place] / inverse[place, place]  # as it grows
+        bend = float(np.einsum("ijk,i,j,k", slopes, others, others, others) * inverse[place, place])
+        solution = Solution(0, (), (one,), np.eye(1), bend)
+        found.append(replace(one, solution=solution, fraction=quotient))
     return found, (_smallest(information, scalars), *decided)
 
 

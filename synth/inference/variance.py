@@ -46,12 +46,13 @@ Gradient = Mapping[int, float]
 class People:
     """What the drawing of people does to a function. variance: of it. most: what that is at most, whatever the
     columns that were not measured together have to do with each other; the same where they were, and above
-    `MAX_COUPLED_CELLS`. fourth: the sum of the fourth powers of what each of the people adds, with one more
-    who may be in any cell.
+    `MAX_COUPLED_CELLS`. third, fourth: the sums of these powers of what each of the people adds, the fourth's with
+    one more who may be in any cell.
     """
 
     variance: float = 0.0
     most: float = 0.0
+    third: float = 0.0
     fourth: float = 0.0
 
 
@@ -145,15 +146,16 @@ class Disturbance:
             return measured
         counts = self._model.marginal(union)
         influence = influence.reshape(-1)
-        squares = np.square(influence - float(counts @ influence) / float(counts.sum()))
-        most = counts
+        influence -= float(counts @ influence) / float(counts.sum())
+        squares, most = np.square(influence), counts
         if at_most and not is_together and counts.size <= MAX_COUPLED_CELLS:
             read = {self.coarse(key).names for key in used}
             most = most_varying(counts, squares, [self._read_off.cells_of(names, union) for names in read])
         one = self.rows / float(counts.sum())
+        third = one * float(most @ (influence * squares))
         fourth = one * float(most @ np.square(squares)) + float(np.mean(np.square(squares)))
         variance = one * float(counts @ squares)
-        return People(variance, max(variance, one * float(most @ squares)), fourth)
+        return People(variance, max(variance, one * float(most @ squares)), third, fourth)
 
     def _people_drawn(self, gradient: Gradient) -> People:
         """The same by rows drawn from the model, where there are too many cells."""
@@ -163,9 +165,12 @@ class Disturbance:
         for key, slope in gradient.items():
             moment = self._moments[key]
             influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
-        squares = np.square(influence - influence.mean())
-        variance = self.rows * float(squares.mean())
-        return People(variance, variance, self.rows * float(np.square(squares).mean()))
+        influence -= influence.mean()
+        squares = np.square(influence)
+        variance, third, fourth = (
+            self.rows * float(of.mean()) for of in (squares, influence * squares, np.square(squares))
+        )
+        return People(variance, variance, third, fourth)
 
     def _people_measured(self, columns: Clique, influence: Array) -> People | None:
         """The same by a released marginal of all columns, whatever the model made of it: the estimate of a
@@ -175,16 +180,18 @@ class Disturbance:
         total = float(estimate.values.sum())
         if total <= 0:
             return None
-        squares = np.square(influence - float((estimate.values * influence).sum()) / total)
-        value, fourth = (
-            max(0.0, self.rows * float((estimate.values * of).sum()) / total)
-            for of in (squares, np.square(squares))
+        centred = influence - float((estimate.values * influence).sum()) / total
+        squares = np.square(centred)
+        value, third, fourth = (
+            self.rows * float((estimate.values * of).sum()) / total
+            for of in (squares, centred * squares, np.square(squares))
         )
+        value, fourth = max(0.0, value), max(0.0, fourth)
         error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
         noise = float((influence * estimate.solved(influence)).sum())
         if error > OPEN * (value + noise):
             return None
-        return People(value, value, fourth + float(np.mean(np.square(squares))))
+        return People(value, value, third, fourth + float(np.mean(np.square(squares))))
 
     def strength(self, columns: Clique, z: float, sure: float, *, of_people: bool) -> Strength:
         """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over

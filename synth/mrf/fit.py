@@ -45,7 +45,7 @@ FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric
 STARTING_SHARE = (
     0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
 )
-EMPTIED = 0.01  # of that: a warm start in which a value has fewer rows, and should have more, is none
+EMPTIED = 0.01  # of that: a value that has fewer rows in a warm start, and should have more, is brought back
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
 # noise out.
@@ -150,35 +150,51 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
     """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
     measured logarithm."""
-    known = {} if warm_start is None or _holds_down(warm_start, targets) else warm_start.potentials
+    known: dict[Clique, Array] = {} if warm_start is None else _lifted(warm_start, targets)
     start: dict[Clique, Array] = {}
     for target in targets:
         old = known.get(target.clique)
         if old is not None and old.size == target.values.size:
             start[target.clique] = np.maximum(old - old.mean(), FLOOR)
         elif len(target.clique) == 1:
-            logs = np.log(np.maximum(target.values, STARTING_SHARE * np.sqrt(target.variance)))
+            logs = np.log(_at_least(target))
             start[target.clique] = logs - logs.mean()
     return start
 
 
-def _holds_down(warm_start: Model, targets: Sequence[_Target]) -> bool:
-    """Whether it has as good as emptied a value of a column to which rows are to come now: one that was measured
-    above 0, and lies further below that than the others do, which the rest of what was measured holds where they are.
+def _at_least(column: _Target) -> Array:
+    """What a measured column counts when a model is started."""
+    least: Array = np.maximum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+    return least
 
-    Nothing would bring it back: a step changes a potential by its residual, whatever it is, so that from near
+
+def _lifted(warm_start: Model, targets: Sequence[_Target]) -> dict[Clique, Array]:
+    """Its potentials, but where it has as good as emptied a value of a column to which rows are to come now, that
+    value's so much higher that it has as many as in a model that is started: one that was measured above 0, and lies
+    further below that than the others do, which the rest of what was measured holds where they are.
+
+    Nothing else would bring it back: a step changes a potential by its residual, whatever it is, so that from near
     `FLOOR`, where a first count far below 0 has brought it, it takes more steps than a fit, and nobody sees
-    the loss fall meanwhile.
+    the loss fall meanwhile. All other potentials stay, for a fit that begins anew ends further from the optimum; but none
+    of them where the value has so few rows that a float does not hold them.
     """
-    sizes = {clique: held.size for clique, held in warm_start.potentials.items()}
-    columns = [of for of in targets if len(of.clique) == 1 and sizes.get(of.clique) == of.values.size]
+    known = dict(warm_start.potentials)
+    columns = [
+        of
+        for of in targets
+        if len(of.clique) == 1 and of.clique in known and known[of.clique].size == of.values.size
+    ]
     for column, counts in zip(columns, warm_start.marginals([of.clique for of in columns]), strict=True):
         below = column.values - counts
         wanting = column.possible & (below > float(below @ counts) / float(counts.sum()))
         least = np.minimum(column.values, STARTING_SHARE * np.sqrt(column.variance))
-        if (wanting & (least > 0) & (counts < EMPTIED * least)).any():
-            return True
-    return False
+        emptied = wanting & (least > 0) & (counts < EMPTIED * least)
+        if emptied.any():
+            if counts[emptied].min() < np.finfo(np.float64).tiny:
+                return {}
+            lift = np.log(_at_least(column)) - np.log(np.where(emptied, counts, 1.0))
+            known[column.clique] = known[column.clique] + np.where(emptied, lift, 0.0)
+    return known
 
 
 class _Descent:

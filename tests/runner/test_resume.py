@@ -150,6 +150,33 @@ def test_a_run_in_the_clear_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert entry.state == "settled" and len(entry.events) == 7
 
 
+def test_a_resumed_run_has_the_tables_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was begun on one table alone need not say so again; and a forgotten private file is told: of counts that
+    lack a table nobody would notice."""
+    trial = small.write(tmp_path / "study", changes=[('"replicated"', '"ideal"')])
+    text = trial.path.read_text()
+    for name in trial.names:
+        text = text.replace(f'data = "{name}.csv"\n', "")
+        (tmp_path / f"{name}.toml").write_text(f'data = "{trial.path.parent / name}.csv"\n')
+    trial.path.write_text(text)
+    private = {name: ["--private", f"{name}={tmp_path / name}.toml"] for name in trial.names}
+    north, south = private[trial.names[0]], private[trial.names[1]]
+    monkeypatch.setenv("DIE_AT", "ideal learn 3")
+    for out, began, other in (("one", [*north, "--alone"], south), ("two", [*north, *south], north)):
+        run_here = ["run", str(trial.path), "--out", str(tmp_path / out)]
+        scratch = tmp_path / f"scratch-{out}"
+        program = run(
+            *run_here, *began, ledger=tmp_path / "ledger.db", scratch=scratch, module="tests.runner.dying"
+        )
+        assert program.code == -9
+        capsys.readouterr()
+        assert main([*run_here, *other, "--resume", "--alone"]) == 2
+        assert f"began with the tables of {trial.names[0]}" in capsys.readouterr().err
+        assert main([*run_here, *[word for word in began if word != "--alone"], "--resume"]) == 0
+
+
 def test_a_resumed_run_leaves_what_an_uninterrupted_one_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

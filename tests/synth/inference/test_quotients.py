@@ -135,7 +135,7 @@ def test_the_difference_of_a_group_and_all_holds_where_few_are_hits() -> None:
         counts = rng.multinomial(300, p)
         found = []
         for hits, whole in shares(counts):
-            found.append(Ranged(hits / whole, *intervals.ratio(hits, whole, (0, 0, 0), z, None, "")))
+            found.append(Ranged(hits / whole, *intervals.ratio(hits, whole, (0, 0, 0), (z, z), None, "")))
         q, group = counts / 300, p[0] + p[2]
         influence = np.array([[1.0, 1.0, 0.0, 0.0], [1 - found[1].value, 0, -found[1].value, 0]])
         influence[1] /= group
@@ -191,3 +191,24 @@ def test_a_mean_near_0_of_numbers_of_either_sign_may_be_below_0_in_a_quotient() 
         assert answer.low is not None and answer.high is not None
         held += answer.low <= -0.06 / 2.5 <= answer.high
     assert held >= 172
+
+
+@pytest.mark.parametrize("target", ["rows", "population"])
+@pytest.mark.parametrize("sign", ["-", "/"])
+def test_of_groups_that_overlap_no_side_is_shorter_than_the_linearisation_has_it(
+    target: Target, sign: str
+) -> None:
+    """With a correlation of .98 and skewed intervals of both, what is recovered from their limits all but cancelled on one
+    side: 1.5 standard errors at 95 %, and .968 of 400 held at 99 %."""
+    counts = np.array([[90, 90, 30, 30, 30, 24], [2, 2, 1, 1, 1, 0]])
+    if sign == "/":
+        counts[1] *= 10
+    domain = Domain(("d", "a"), (Codes(2), Codes(6)))
+    table = np.repeat(np.stack(np.unravel_index(np.arange(12), (2, 6)), 1), counts.reshape(-1), axis=0)
+    noisy = measured(table, [("d", "a")], [Fraction(4)], None, domain)
+    text = f"share(d == 1 | a <= 4) {sign} share(d == 1)"
+    [answer] = ask([text], noisy, model(noisy, len(table), domain), domain, target=target)
+    assert answer.estimate is not None and answer.low is not None and answer.high is not None
+    assert answer.standard_error is not None
+    half = intervals.critical(0.95) * answer.standard_error * (1 - 1e-9)
+    assert answer.estimate - answer.low >= half and answer.high - answer.estimate >= half

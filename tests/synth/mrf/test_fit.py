@@ -154,6 +154,27 @@ def test_a_value_that_a_first_count_had_emptied_comes_back_when_it_is_measured_a
     assert warm.marginal(("a",)) == pytest.approx(cold.marginal(("a",)), abs=0.5)
 
 
+def test_a_value_that_comes_back_leaves_the_rest_of_the_start_as_it_was() -> None:
+    """A fit that begins anew would have lost what the pair's potentials hold, and ends early as all do."""
+    sizes, levels = {"a": 4, "b": 3}, np.array([[40.0, 10, 5], [10, 40, 10], [5, 10, 40], [0, 0, 0]])
+    pair = Measurement(("a", "b"), levels.reshape(-1), 4.0)
+    emptied = fit(
+        sizes,
+        [pair, Measurement(("a",), np.array([55.0, 60, 55, -3000]), 4.0)],
+        total=170.0,
+        iterations=300,
+    )
+    assert emptied.marginal(("a",))[3] < 1e-3
+    again = [pair, Measurement(("a",), np.array([55.0, 60, 55, 30]), 4.0)]
+    begun = fit(sizes, again, total=200.0, warm_start=emptied, iterations=0)
+    assert begun.marginal(("a",))[3] == pytest.approx(30, rel=0.3)
+    given = begun.marginal(("a", "b")).reshape(4, 3)[:3]
+    before = emptied.marginal(("a", "b")).reshape(4, 3)[:3]
+    assert given / given.sum() == pytest.approx(before / before.sum(), abs=1e-9)
+    warm, cold = (fit(sizes, again, total=200.0, warm_start=of, tolerance=0.0) for of in (emptied, None))
+    assert warm.marginal(("a", "b")) == pytest.approx(cold.marginal(("a", "b")), abs=0.5)
+
+
 def test_a_warm_start_continues_where_the_model_was() -> None:
     rng = np.random.default_rng(4)
     sizes = {"a": 6, "b": 7, "c": 8}
