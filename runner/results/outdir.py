@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.process.resources import lacking
 from parties.data.files.absent import meant_beside
 from parties.new_file import sync
 from runner.failures import reason
@@ -143,11 +144,13 @@ def begun(directory: Path) -> bool:
 
 
 def note_tables(directory: Path, parties: Sequence[str]) -> None:
-    """Keep in the mark, of a run on one machine, which of its parties have a table. Raises `UsageError`."""
+    """Keep in the mark, of a run on one machine, which of its parties have a table. Raises `OutOfResources`,
+    `UsageError`."""
+    mark = directory / MARK
     try:
-        (directory / MARK).write_text(json.dumps({"tables": list(parties)}) + "\n", encoding="utf-8")
+        mark.write_text(json.dumps({"tables": list(parties)}) + "\n", encoding="utf-8")
     except OSError as error:
-        raise _unusable(directory, error) from None
+        raise lacking(error, mark) or _unusable(directory, error) from None
 
 
 def tables_noted(directory: Path) -> tuple[str, ...] | None:
