@@ -32,6 +32,8 @@ MAX_TERMS = 60
 MAX_EXPONENT, MAX_WORK = 9, 10_000
 """Of (a + b + ..)**n, and of the products that multiplying out a formula takes: somebody else may have
 written it."""
+NOTHING = 1e-100
+"""A sum of squares that a float can hardly invert: of a regressor that the model gives to nobody."""
 COLLINEAR = 1e-8
 MAX_ITERATIONS, SETTLED = 50, 1e-6
 """Of a logistic fit, and by how much the log odds of any row may still change at its last step. Without a
@@ -192,7 +194,7 @@ def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scala
 
     Raises `Uncertain` where it is not positive."""
     diagonal = np.diag(matrix)
-    if (diagonal <= 0).any():
+    if (diagonal <= NOTHING).any():
         raise Uncertain(MAY_BE_COLLINEAR)
     scale = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))

@@ -368,6 +368,7 @@ def test_a_dry_run_shows_how_far_it_is_on_a_terminal_only() -> None:
     assert lines[-1] == "" and pipe.getvalue() == ""
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_question_that_the_noise_refuses_in_some_tries_is_foretold_number_by_number() -> None:
     """Refused as a whole it has one answer, else one for each coefficient: 60 rows, three of whose values nearly nobody has."""
     rows = np.stack([np.arange(60) % 2, np.minimum(np.arange(60) % 9, 3)], 1).astype(np.int64)
