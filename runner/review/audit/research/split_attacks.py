@@ -28,19 +28,29 @@ def spectral(tensor: NDArray[Any]) -> NDArray[np.float64]:
     return scores
 
 
-def labels_read(gradients: NDArray[Any], rarer: int = 1) -> NDArray[np.uint8]:
-    """(B,) the labels that one batch's gradients show: which side of the first singular direction they are
-    on.
+def labels_read(batches: Sequence[NDArray[Any]], rarer: int = 1) -> list[NDArray[np.uint8]]:
+    """(B,) each, the labels that the gradients of an epoch's batches show: which side of the first singular direction
+    of their batch they are on.
 
-    The rarer label's gradients are the larger ones, (p - 1) against p. rarer: which label that is, real and
-    invented ones taken together; the study says how they are invented.
+    The rarer label's gradients are the larger ones, (p - 1) against p. In a batch of a few rows chance may have
+    it otherwise: which side is which is what most rows of the epoch say, whose directions are much alike. rarer:
+    which label that is, real and invented ones taken together; the study says how they are invented.
     """
-    rows = gradients.astype(np.float64)
-    along = rows @ _direction(rows)
+    found = [gradients.astype(np.float64) for gradients in batches]
+    directions = [_towards_the_larger(rows) for rows in found]
+    common = sum(len(rows) * direction for rows, direction in zip(found, directions, strict=True))
+    return [
+        ((rows @ direction * np.sign(direction @ common) > 0) == (rarer == 1)).astype(np.uint8)
+        for rows, direction in zip(found, directions, strict=True)
+    ]
+
+
+def _towards_the_larger(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The first singular direction, with the sign of the side on which rows are larger on average."""
+    direction = _direction(rows)
+    along = rows @ direction
     up, down = along[along > 0], -along[along < 0]
-    positive = (up.mean() if len(up) else 0.0) > (down.mean() if len(down) else 0.0)
-    found: NDArray[np.uint8] = ((along > 0) == (positive == (rarer == 1))).astype(np.uint8)
-    return found
+    return direction if (up.mean() if len(up) else 0.0) > (down.mean() if len(down) else 0.0) else -direction
 
 
 def nearest(batches: Sequence[NDArray[Any]]) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ def trained(**keys: object) -> Rehearsed:
 def read(found: Rehearsed) -> tuple[np.ndarray, np.ndarray]:
     """(rows, the labels that the last epoch's gradients show)."""
     part = found.last_epoch(EPOCHS)
-    shown = [split_attacks.labels_read(gradients) for gradients in found.gradients[part]]
+    shown = split_attacks.labels_read(found.gradients[part])
     return np.concatenate(found.batches[part]), np.concatenate(shown)
 
 
@@ -37,6 +37,19 @@ def test_gradients_show_every_label_and_with_majority_who_is_a_member(torch: Non
     positive = (PEOPLE.labels[rows] == 1) & PEOPLE.has_label[rows]
     assert shown[positive].mean() >= 0.99
     assert PEOPLE.has_label[rows][shown == 1].mean() == 1.0  # nobody whose label is invented is called 1
+
+
+def test_a_small_batch_is_read_by_the_sides_that_the_epoch_has() -> None:
+    """A gradient is (p - label) times the last layer: where a few rows are known well by chance, the rarer label's
+    gradients are the smaller ones."""
+    layer = np.array([3.0, -4.0, 0.0, 1.0])
+    labels = np.tile([1, 0, 0, 0], 40)
+    usual = np.outer(0.3 - labels, layer)
+    known = np.outer(np.array([0.9, 0.6, 0.6, 0.6]) - labels[:4], layer)
+    for rarer, batches in ((1, [usual, known, usual]), (0, [usual, known])):
+        shown = np.concatenate(split_attacks.labels_read(batches, rarer))
+        expected = np.concatenate([labels[: len(batch)] for batch in batches])
+        assert np.array_equal(shown, expected if rarer else 1 - expected)
 
 
 def test_of_responses_gradients_show_the_responses(torch: None) -> None:

@@ -106,7 +106,7 @@ def _trained(subject: Subject, people: People, **keys: object) -> Rehearsed:
 def _read(found: Rehearsed) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """(rows, labels that the last epoch's gradients show)."""
     part = found.last_epoch(EPOCHS)
-    shown = [split_attacks.labels_read(gradients) for gradients in found.gradients[part]]
+    shown = split_attacks.labels_read(found.gradients[part])
     return np.concatenate(found.batches[part]), np.concatenate(shown)
 
 
