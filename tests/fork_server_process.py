@@ -23,7 +23,7 @@ class Prepared(fork_server.ForkServer):
     launcher begins, for that has threads later."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = dict(environment)
+        self._environment = fork_server._inherited(environment)[1]
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(fork_server.PATIENCE_S)
         self._number = os.fork()
@@ -41,7 +41,7 @@ class Prepared(fork_server.ForkServer):
     def begun(self, environment: Mapping[str, str]) -> fork_server.ForkServer:
         """As if it were started now: what the launcher has set of its limits since then is the server's, too.
         Raises `AssertionError` for another environment than the launcher began with."""
-        assert _early(environment) == _early(self._environment)
+        assert fork_server._inherited(environment)[1] == self._environment
         for name in filter(lambda name: name.startswith("RLIMIT_"), dir(resource)):
             limit = getattr(resource, name)
             resource.prlimit(self._number, limit, resource.getrlimit(limit))
@@ -54,11 +54,6 @@ class Prepared(fork_server.ForkServer):
         self._channel.close()
         self.kill()
         os.waitpid(self._number, 0)
-
-
-def _early(environment: Mapping[str, str]) -> dict[str, str]:
-    """What is read while something is imported."""
-    return {name: value for name, value in environment.items() if not name.startswith(fork_server.LATE)}
 
 
 def main(arguments: Sequence[str]) -> None:
