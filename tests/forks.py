@@ -37,7 +37,9 @@ class Forked:
         descriptor = os.pidfd_open(self.pid) if self.poll() is None else None
         if descriptor is not None:
             with open(descriptor, "rb"):
-                if any(select.select([descriptor], [], [], timeout)):  # it has ended; a tracer may look at it yet
+                if any(
+                    select.select([descriptor], [], [], timeout)
+                ):  # it has ended; a tracer may look at it yet
                     self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         if (code := self.poll()) is None:
             raise subprocess.TimeoutExpired("forked", timeout or 0)
