@@ -158,7 +158,7 @@ class Column(ABC):
         """Of each code that is there, the numbers that it may stand for. ValueError, a sentence about the
         column `name`, where these have no mean."""
         raise ValueError(
-            f"Column {name} holds texts, which have no mean; ask for a share, such as share({name} == ...)."
+            f"Column {name} holds texts, which have no mean and no quantiles; ask for a share, such as share({name} == ...)."
         )
 
     def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
