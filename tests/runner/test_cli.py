@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -27,6 +28,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
+from runner.commands.cli import parser
 from runner.study import VerticalStudy, load
 from runner.study.declared.tables import Alignment
 from synth.algorithm import ALGORITHMS, proposed
@@ -93,6 +95,16 @@ def test_help(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0 and "cosynth" in out and (command in ("", "ledger") or "examples:" in out)
     assert all(len(line) <= 110 for line in out.splitlines())
+
+
+def test_no_command_takes_the_beginning_of_an_option_for_it() -> None:
+    """What a word stands for does not change when another option comes to begin like it."""
+    asked = [parser()]
+    for one in asked:
+        assert not one.allow_abbrev or not one.add_help, one.prog  # `bench` leaves its words to the benchmark
+        for action in one._actions:
+            asked += action.choices.values() if isinstance(action, argparse._SubParsersAction) else ()
+    assert len(asked) > 25
 
 
 def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:

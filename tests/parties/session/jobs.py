@@ -96,8 +96,8 @@ def run_ahead(wire: SessionWire, size: int, count: int) -> float:
 
 
 def chain(wire: SessionWire, length: int) -> dict[str, int]:
-    """A message travels round the ring `length` times while everybody also shouts to everybody once; counters
-    of the job."""
+    """A message travels round the ring `length` times, each time with a proof, while everybody also shouts to everybody once;
+    counters of the job."""
     before = wire.traffic()
     peers = [p for p in range(3) if p != wire.me]
     for peer in peers:
@@ -111,12 +111,14 @@ def chain(wire: SessionWire, length: int) -> dict[str, int]:
         else:
             wire.receive(wire.me - 1, 100)
             wire.send((wire.me + 1) % 3, bytes(100))
+        wire.count_proof()
     after = wire.traffic()
     return {
         "sent": after.bytes_sent - before.bytes_sent,
         "received": after.bytes_received - before.bytes_received,
         "messages": after.messages_sent - before.messages_sent,
         "rounds": after.rounds - before.rounds,
+        "proofs": after.proofs - before.proofs,
     }
 
 
