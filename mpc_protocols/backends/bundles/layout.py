@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CELL_BYTES = 4
 Cells = Callable[[Sequence[Clique]], "list[NDArray[Any]]"]
 """The marginals of these cliques, inside the layout's, flat in row-major order, in the ring or the integers
 of their source."""
