@@ -35,8 +35,6 @@ from mpc_protocols.backends.pair.transfers.ggm import Trees
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import MASK, derive
 
-SECURITY = 128
-"""Bits of a row."""
 LEVELS = 5
 """k."""
 PIECE = 4096
