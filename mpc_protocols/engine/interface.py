@@ -177,6 +177,10 @@ class Engine(Protocol[B, N]):
     def settle(self) -> None:
         """Prove what `beside` has computed so far, if anything is proved."""
 
+    def for_counts(self, gates: Gates[B, N], noise: N) -> N:
+        """Noise that was made ahead by these gates, shape (n,), in the form in which counts take it: where products
+        are proved, proved by now, so that whoever opens the sum has nothing to prove."""
+
     @property
     def noise_bytes(self) -> tuple[int, int]:
         """Of a row of Gumbel noise and of Gaussian noise, that a party sends when it is made, about."""

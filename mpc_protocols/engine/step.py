@@ -138,8 +138,8 @@ class ComputingParty(Generic[B, N]):
         lacking = self.noise.key_shortfall(plan) if several and not self.noise.has_values(plan) else 0
 
         def compute() -> list[int]:
-            self._agree(inputs)
-            noisy = self._noisy_keys(begun, sums) if several else None
+            with self._agreeing(inputs):
+                noisy = self._noisy_keys(begun, sums) if several else None
             self._hold(number, inputs, noisy)
             with self._agreeing_to_open(number, inputs):
                 return self._pick(plan, noisy)
@@ -347,17 +347,31 @@ class ComputingParty(Generic[B, N]):
         self._held(number, inputs)()
 
     @contextmanager
+    def _agreeing(self, digest: bytes) -> Iterator[None]:
+        """`_agree` beside the first exchange of the block, which opens nothing: what is sent before others have
+        authorised the step is masked by streams that are used once. Where products are proved it comes before the
+        block: nothing is computed there on what two parties may have been told differently.
+        """
+        all_agree = self._announced(digest)
+        if self.engine.proves:
+            all_agree()
+            yield
+        else:
+            with at_first_turn(self.engine.gates, all_agree):
+                yield
+
+    @contextmanager
     def _agreeing_to_open(self, number: int, inputs: bytes) -> Iterator[None]:
         """`_agree_to_open` beside the first exchange of the block, which compares before it opens.
 
-        Where products are proved it comes before the block.
+        Where products are proved there is nothing to agree on: all waited for each other on the same inputs before
+        they computed, and nothing is held for another attempt.
         """
-        all_hold = self._held(number, inputs)
         if self.engine.proves:
-            all_hold()
+            self._history.agreed(number)
             yield
         else:
-            with at_first_turn(self.engine.gates, all_hold):
+            with at_first_turn(self.engine.gates, self._held(number, inputs)):
                 yield
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
@@ -391,16 +405,20 @@ class ComputingParty(Generic[B, N]):
         again = opened is not None or held is not None
         self._authorise([(begun.plan.event, inputs)], None if again else exchange)
         if opened is None:
+            agreed = held is None and not (is_local and self.noise.has_counts(samplers))
             if held is not None:
                 noisy = self.engine.unpack(held)
             else:
-                if not (is_local and self.noise.has_counts(samplers)):
+                if agreed:
                     self._agree(inputs)
                 numbers = compute()
                 noise, form = self.noise.of_counts(samplers, number, mechanism, inputs, keys)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
-            self._agree_to_open(number, inputs)
+            if agreed and self.engine.proves:  # which keeps nothing, so once is enough
+                self._history.agreed(number)
+            else:
+                self._agree_to_open(number, inputs)
             opened = self.engine.reveal(noisy)
         due = sum(sum(lengths) for _, lengths in samplers)
         if opened.shape != (due,):  # another party may have given it

@@ -50,9 +50,11 @@ def selection_openings(gates: TrioGates, plan: SelectionPlan, picked: Sequence[i
     opened: list[Shown] = []
     if form == "families":
         family = {member: number for number, members in enumerate(families) for member in members}
+        width = max(map(len, families))
         for pick, left in zip(picked, map(plan.families_of, lists), strict=True):
-            opened += [list(left).index(family[pick])] if len(left) > 1 else []
-        return [*opened, [families[family[pick]].index(pick) for pick in picked]]
+            number = family[pick]
+            opened.append(width * list(left).index(number) + families[number].index(pick))
+        return opened
     for pick, left in zip(picked, lists, strict=True):
         place = left.index(pick)
         if in_groups(len(left), element, gates.latency_bytes):

@@ -27,7 +27,15 @@ from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.sign import signs
 from mpc_protocols.engine.bitwise.adders import adder_for
-from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
+from mpc_protocols.engine.bitwise.argmax import (
+    NO_CANDIDATE,
+    PAIRS,
+    argmax_rows,
+    loss_vectors,
+    losses,
+    peel,
+    peel_members,
+)
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
 from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.errors import ProtocolAborted
@@ -125,7 +133,7 @@ def picks_form(
         cost["families"] = (
             comparisons(members * (width - 1) // 2)
             + comparisons(picks * (several * (several - 1) // 2))
-            + ((width - 2).bit_length() + 3) * latency_bytes
+            + ((width - 2).bit_length() + 2) * latency_bytes
             + 2 * element * members
         )
     if in_groups(count, element, latency_bytes):
@@ -158,9 +166,9 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
 def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
     """Picks where candidates leave in families (`docs/design/mechanisms.md` 1.6).
 
-    The largest of each family is found first, on shares, for all picks at once; then `peel` of the families,
-    and the place in its family of every pick, opened together. Smaller families are filled with their last
-    member, whose copies lose every tie.
+    The largest of each family is found first, on shares, for all picks at once; then the families are peeled, each
+    pick with its place in its family. Smaller families are filled with their last member, whose copies lose every
+    tie.
     """
     rows, _ = keys.shape
     families, width = plan.families, max(map(len, plan.families))
@@ -178,14 +186,8 @@ def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> 
     def left(picked: Sequence[int]) -> Sequence[int]:
         return plan.families_of(plan.candidates([families[family][0] for family in picked]))
 
-    picked = peel(gates, largest, left, range(len(families)))
-    at = np.arange(len(picked)) * len(families) + np.array(picked)
-    won = gates.zero_rows((len(picked), width), [(slice(None), lost[at])])
-    if not won.any(axis=1).all():
-        raise ProtocolAborted(NO_CANDIDATE)
-    return [
-        families[family][place] for family, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)
-    ]
+    within = lost.reshape(rows, len(families), width, width - 1)
+    return [families[family][place] for family, place in peel_members(gates, largest, within, left)]
 
 
 def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:

@@ -38,7 +38,7 @@ class Shamir(EngineBackend):
     unchecked = ""
     together = "fewer than half of them work together"
     assumption = KEYED
-    known_traffic = (157122, 137)
+    known_traffic = (157122, 136)
     shows = "random-looking shares"
     how = (
         "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "

@@ -92,6 +92,26 @@ def peel(
     return picked
 
 
+def peel_members(
+    gates: Gates[B, N], keys: N, within: B, groups: Callable[[Sequence[int]], Sequence[int]]
+) -> list[tuple[int, int]]:
+    """As `peel`, of groups and a member of each: the group and the place in it, opened together.
+
+    keys: of the largest of each group, shape (picks, count). within: [member lost to another one of its group], uint8
+    of shape (picks, count, width, width - 1); exactly one member of a group lost to none. groups: the list of the next
+    pick, given the groups picked before. Rounds: those of the comparisons, and one for each pick.
+    """
+    picks, count = keys.shape
+    lost = losses(gates, keys) if count > 1 else within.reshape(picks, -1)[:, :0]
+    picked: list[tuple[int, int]] = []
+    while len(picked) < picks and (left := groups([group for group, _ in picked])):
+        places, row = np.array(left), slice(len(picked), len(picked) + 1)
+        [winner] = _open_winners(gates, lost[row], places, count, within[row, places]).tolist()
+        group, place = divmod(winner, within.shape[2])
+        picked.append((left[group], place))
+    return picked
+
+
 def losses(gates: Gates[B, N], keys: N) -> B:
     """[key_p < key_q], p < q in ascending order, as single bits: uint8 of shape (rows, pairs)."""
     rows, count = keys.shape
@@ -112,15 +132,24 @@ def losses(gates: Gates[B, N], keys: N) -> B:
 
 
 def _open_winners(
-    gates: Gates[B, N], lost: B, places: NDArray[np.intp], count: int | None = None
+    gates: Gates[B, N],
+    lost: B,
+    places: NDArray[np.intp],
+    count: int | None = None,
+    within: B | None = None,
 ) -> NDArray[np.int64]:
     """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses
-    among `count`."""
+    among `count`.
+
+    within: what each of so many members of a candidate lost besides, (rows, places, width, losses); positions are
+    then width times the candidate's, plus that of the member that lost nothing.
+    """
     rows, several = lost.shape[0], len(places)
+    width = 1 if within is None else within.shape[2]
     kept = _duels(several) if count is None and several <= MAX_KEPT and not is_dry(gates) else None
 
     def vectors() -> Iterator[tuple[slice, B]]:
-        step = max(1, _LOSSES // (rows * (several - 1)))
+        step = max(1, _LOSSES // (rows * width * max(1, several - 1)))
         for start in range(0, several, step):
             block = slice(start, start + step)
             if is_dry(gates):
@@ -130,13 +159,23 @@ def _open_winners(
                 pairs, complements = _duels_of(places, count or several, block)
             else:
                 pairs, complements = kept[0][block], kept[1][block]
-            yield block, gates.xor_public(lost[:, pairs], complements)
+            bits = gates.xor_public(lost[:, pairs], complements)
+            if within is not None:
+                bits = each(_with_members, bits, within[:, block])
+            yield slice(width * block.start, width * block.stop), bits
 
-    winners = gates.zero_rows((rows, several), vectors())
+    winners = gates.zero_rows((rows, several * width), vectors())
     if not winners.any(axis=1).all():
         raise ProtocolAborted(NO_CANDIDATE)
     index: NDArray[np.int64] = winners.argmax(axis=1)
     return index
+
+
+def _with_members(of_candidate: NDArray[np.uint8], of_members: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Losses of each candidate followed by those of each of its members: (rows, candidates * width, all)."""
+    rows, candidates, width, several = of_members.shape
+    flat = of_members.reshape(rows, candidates * width, several)
+    return np.concatenate((np.repeat(of_candidate, width, axis=1), flat), axis=2)
 
 
 def loss_vectors(gates: Gates[B, N], lost: B, count: int) -> B:

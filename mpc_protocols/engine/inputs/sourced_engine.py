@@ -42,6 +42,10 @@ class SourcedEngine(ABC, Generic[S, R]):
         """See `Engine`."""
         assert not self.proves  # what has something to prove says how
 
+    def for_counts(self, gates: Any, noise: R) -> R:
+        """See `Engine`."""
+        return noise
+
     def set_latency(self, latency_bytes: int) -> None:
         """See `Engine`."""
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes

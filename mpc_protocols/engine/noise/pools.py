@@ -257,7 +257,8 @@ class NoisePools(Generic[B, N]):
 
     def _make_gaussian(self, sampler: Sampler, rows: int, release: bytes, gates: Gates[B, N]) -> N:
         self.rows.gaussian += rows
-        return gaussian_noise(gates, gates.release_bits(release), sampler, rows, np.uint32)
+        noise = gaussian_noise(gates, gates.release_bits(release), sampler, rows, np.uint32)
+        return self._engine.for_counts(gates, noise)
 
 
 def _kind_and_count(plan: SelectionPlan) -> tuple[tuple[int, int], int]:

@@ -3,14 +3,16 @@ and bit.
 
     a + b + c = (a ^ b ^ c) + 2 carry,      carry = ((a ^ c) & (b ^ c)) ^ c
 
-n numbers of k bits that are added up cost about k n ANDs and log(n) / log(1.5) rounds; the last two numbers a
-carry chain, either plane by plane (K - 1 ANDs and rounds) or by doubling (about 2 K lg K ANDs, 1 + lg K
-rounds). Nothing is opened.
+The sum of a full adder is local, so it takes in the next two numbers in the same round: of n numbers a round leaves
+one sum and (n - 1) / 2 carries. n numbers of k bits cost about k n ANDs and lg n rounds until two are left; these a
+carry chain, either plane by plane (K - 1 ANDs and rounds) or by a prefix tree (about K lg K ANDs, 1 + lg K rounds,
+`engine.bitwise.adders`). Of a comparison only the highest bit is wanted: about 3 K ANDs. Nothing is opened.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +20,22 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.backends.replicated.proved.slices import planes_of, values_of
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
-from mpc_protocols.engine.bitwise.bits import concatenate
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.adders import (
+    adder_for,
+    merge_planes,
+    prefix_adder,
+    prefix_carries,
+    tree_gates,
+)
+from mpc_protocols.engine.bitwise.bits import concatenate, each
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, words_for
 
 if TYPE_CHECKING:
     from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 
 Counts = NDArray[np.int64]
+PRODUCT_BYTES: Final = 16
+"""What a word of ANDs is worth: 8 bytes in its message, and about as many in its proof, between 2 and 16."""
 
 
 def compress(
@@ -41,34 +52,35 @@ def compress(
     used = np.zeros_like(counts)
     first_one = np.cumsum(counts) - counts
     while counts.max(initial=0) > 2:
-        triples = counts // 3
-        left = counts - 3 * triples
-        segment = np.repeat(np.arange(len(counts)), triples)
-        rank = _ranks(triples)
+        adders = np.where(counts > 2, (counts - 1) // 2, 0)
+        summed = (adders > 0).astype(np.int64)
+        length = summed + 2 * adders  # numbers of a segment that are added to one another
+        left = counts - length
+        segment, rank = np.repeat(np.arange(len(counts)), adders), _ranks(adders)
         start = np.cumsum(counts) - counts
-        a = start[segment] + rank
-        b = a + triples[segment]
-        c = b + triples[segment]
-        rest = np.repeat(start + 3 * triples, left) + _ranks(left)
-        counts = 2 * triples + left
+        end = start + length
+        b = start[segment] + 1 + 2 * rank
+        rest = np.repeat(end, left) + _ranks(left)
+        counts = summed + adders + left
         start = np.cumsum(counts) - counts
-        sums = start[segment] + rank
-        carries = sums + triples[segment]
-        kept = np.repeat(start + 2 * triples, left) + _ranks(left)
+        totals, carries = start[adders > 0], start[segment] + 1 + rank
+        kept = np.repeat(start + summed + adders, left) + _ranks(left)
 
-        third = planes[:, c]
-        first, second = planes[:, a] ^ third, planes[:, b] ^ third
+        before = each(_before, planes)
+        first = before[:, b] ^ before[:, (end - length)[segment]]
+        total = before[:, end[adders > 0]] ^ before[:, (end - length)[adders > 0]]
+        third = planes[:, b + 1]
         bits = min(len(planes) + 1, width)
-        carry = gates.and_bits(first[: bits - 1], second[: bits - 1]) ^ third[: bits - 1]
-        total = first ^ planes[:, b]
+        low = slice(bits - 1)
+        carry = gates.and_bits(first[low] ^ third[low], planes[low, b] ^ third[low]) ^ third[low]
         added = None
         if ones is not None:
             added = ones[first_one[segment] + used[segment] + rank]
-            used = used + triples
+            used = used + adders
         parts = []
         for number in range(2):
             out = np.zeros((bits, int(counts.sum()), planes.shape[2]), np.uint64)
-            out[: len(planes), sums] = total.parts[number]
+            out[: len(planes), totals] = total.parts[number]
             out[1:, carries] = carry.parts[number]
             out[: len(planes), kept] = planes.parts[number][:, rest]
             if added is not None:
@@ -80,20 +92,34 @@ def compress(
 
 def add_up(gates: ProvedGates, numbers: SummedNumbers) -> SummedNumbers:
     """The same numbers as ONE XOR-shared integer each, of shape (n,)."""
+    planes = _two_at_most(gates, numbers)
+    total = planes[:, 0] if planes.shape[1] == 1 else add_two(gates, planes[:, 0], planes[:, 1])
+    return _numbers(numbers, total[:, np.newaxis])
+
+
+def carry_saved(gates: ProvedGates, numbers: SummedNumbers) -> SummedNumbers:
+    """The same numbers as one or TWO XOR-shared integers each, of shape (n,): without a carry chain."""
+    return _numbers(numbers, _two_at_most(gates, numbers))
+
+
+def _two_at_most(gates: ProvedGates, numbers: SummedNumbers) -> BitShare:
+    """Planes of one or two integers each: (K, 1 or 2, words)."""
     summands = _all_summands(gates, numbers)
-    if len(summands) == 1:
-        return SummedNumbers(numbers.ring, np.zeros_like(numbers.public), None, tuple(summands))
     width = 8 * np.dtype(numbers.ring).itemsize
-    planes = BitShare(
-        *(
-            planes_of(np.stack(parts), width)
-            for parts in zip(*((of.own, of.next) for of in summands), strict=True)
-        )
-    )
-    planes, _, _ = compress(gates, planes, np.array([len(summands)]), width)
-    total = add_two(gates, planes[:, 0], planes[:, 1])
-    own, following = (values_of(part[:, np.newaxis], len(numbers), numbers.ring)[0] for part in total.parts)
-    return SummedNumbers(numbers.ring, np.zeros_like(numbers.public), None, (Summand(own, following),))
+    return compress(gates, stacked(summands, width), np.array([len(summands)]), width)[0]
+
+
+def stacked(summands: Sequence[Summand], width: int) -> BitShare:
+    """Planes of integers next to each other: (width, summands, words)."""
+    sides = zip(*((of.own, of.next) for of in summands), strict=True)
+    return BitShare(*(planes_of(np.stack(parts), width) for parts in sides))
+
+
+def _numbers(like: SummedNumbers, planes: BitShare) -> SummedNumbers:
+    """Of as many integers each as `planes` has."""
+    sides = (values_of(part, len(like), like.ring) for part in planes.parts)
+    summands = tuple(Summand(*parts) for parts in zip(*sides, strict=True))
+    return SummedNumbers(like.ring, np.zeros_like(like.public), None, summands)
 
 
 def _all_summands(gates: ProvedGates, numbers: SummedNumbers) -> list[Summand]:
@@ -126,25 +152,52 @@ def _all_summands(gates: ProvedGates, numbers: SummedNumbers) -> list[Summand]:
 
 def add_two(gates: ProvedGates, a: BitShare, b: BitShare) -> BitShare:
     """a + b modulo 2^planes: (planes, words) each. Few rounds or few bytes, whichever is cheaper."""
-    planes, words = a.shape
-    doublings = [1 << j for j in range((planes - 2).bit_length())] if planes > 2 else []
-    spared = (planes - 2 - len(doublings)) * gates.latency_bytes
-    gates_more = sum(2 * (planes - 1 - d) for d in doublings)
     mixed = a ^ b
-    if spared > gates_more * 8 * words:
-        generate, propagate = gates.and_bits(a[: planes - 1], b[: planes - 1]), mixed[: planes - 1]
-        for d in doublings:
-            carried, both = gates.and_pairs([(propagate[d:], generate[:-d]), (propagate[d:], propagate[:-d])])
-            generate = concatenate([generate[:d], generate[d:] ^ carried])
-            propagate = concatenate([propagate[:d], both])
-        return concatenate([mixed[:1], mixed[1:] ^ generate])
-    found = [mixed[:1]]
-    carry = gates.and_bits(a[:1], b[:1])
-    for j in range(1, planes):
-        found.append(mixed[j : j + 1] ^ carry)
-        if j < planes - 1:
-            carry = a[j : j + 1] ^ gates.and_bits(mixed[j : j + 1], a[j : j + 1] ^ carry)
-    return concatenate(found)
+    if len(a) == 1:
+        return mixed
+    return concatenate([mixed[:1], mixed[1:] ^ carries_of(gates, a[:-1], mixed[:-1])])
+
+
+def carries_of(gates: ProvedGates, a: BitShare, differs: BitShare) -> BitShare:
+    """The carries out of all planes of a + b, differs = a ^ b: (planes, words), in the cheaper form."""
+    planes, words = a.shape
+    adder = prefix_adder(planes, words, gates.latency_bytes, PRODUCT_BYTES)
+    return prefix_carries(gates, a, differs, adder)
+
+
+def top_bit(gates: ProvedGates, a: BitShare, b: BitShare, carry_in: bool) -> BitShare:
+    """The highest bit of a + b, and of 1 if carry_in: (planes, words) to (words,), in the cheaper form."""
+    low, differs = slice(len(a) - 1), a ^ b
+    worth = gates.latency_bytes * 8 // PRODUCT_BYTES  # `adder_for` counts 8 bytes a word
+    if adder_for(len(a) - 1, a.shape[1], worth) == "ripple":
+        carry = gates.and_bits(a[:1], b[:1])
+        if carry_in:
+            carry = carry ^ differs[:1]
+        for j in range(1, len(a) - 1):
+            carry = a[j : j + 1] ^ gates.and_bits(differs[j : j + 1], a[j : j + 1] ^ carry)
+        return (differs[len(a) - 1 :] ^ carry)[0]
+    generate = gates.and_bits(a[low], b[low])
+    if carry_in:  # a + b + 1 carries out of plane 0 where a OR b
+        generate = concatenate([generate[:1] ^ differs[:1], generate[1:]])
+    return differs[len(a) - 1] ^ merge_planes(gates, generate, differs[low])
+
+
+def _before(numbers: Words) -> Words:
+    """The XOR of all numbers before each, and of all: (bits, n, words) to (bits, n + 1, words)."""
+    bits, count, words = numbers.shape
+    out = np.zeros_like(numbers, shape=(bits, count + 1, words))
+    np.bitwise_xor.accumulate(numbers, axis=1, out=out[:, 1:])
+    return out
+
+
+def compared_in_parts(numbers: int, pairs: int, planes: int, latency_bytes: int) -> bool:
+    """Whether so many comparisons of so many numbers of two parts each add up all four parts (2 rounds, 2 ANDs a
+    plane), and not the parts of each number before (a carry chain): from public sizes."""
+    words, carries = words_for(numbers), planes - 1
+    tree = prefix_adder(carries, words, latency_bytes, PRODUCT_BYTES) == "tree"
+    chain = tree_gates(carries) if tree else [1] * carries
+    spared = (len(chain) - 2) * latency_bytes + PRODUCT_BYTES * words * sum(chain)
+    return spared > PRODUCT_BYTES * words_for(pairs) * 2 * planes
 
 
 def _ranks(lengths: Counts) -> Counts:

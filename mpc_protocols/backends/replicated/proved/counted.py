@@ -28,7 +28,7 @@ from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.engine.agreement import Confirm
-from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
@@ -120,9 +120,22 @@ class CountedGates(ProvedGates):
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
 
-    def opened(self, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
+    def _unknown(self, shape: tuple[int, ...]) -> BitShare:
+        return zero_bits(shape)
+
+    def opened(
+        self, own: NDArray[Any], following: NDArray[Any], join: np.ufunc = np.bitwise_xor
+    ) -> NDArray[Any]:
         self._counted.all_send([(1, own.nbytes), (2, DIGEST_BYTES)])
         return np.zeros_like(own)
+
+    def known_integers(self, size: int, ring: UInt) -> dict[int, NDArray[Any]]:
+        return {component: blank(size, ring) for component in (self._counted.me, self._counted.right)}
+
+    def opened_to_two(self, x: Summand) -> NDArray[Any]:
+        sent = x.own.nbytes
+        self._counted.send([(0, 1, sent), (0, 2, DIGEST_BYTES), (1, 2, sent), (2, 1, DIGEST_BYTES)])
+        return np.zeros_like(x.own)
 
     def zero_rows(self, shape: tuple[int, int], rows: Any) -> NDArray[np.bool_]:
         super().zero_rows(shape, rows)

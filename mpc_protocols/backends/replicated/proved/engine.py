@@ -17,6 +17,7 @@ sizes. What an abort tells, and what is not covered: `docs/design/malicious.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +25,18 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.marginals import MarginalSource
 from mpc_protocols.backends.replicated.proof.coins import toss
 from mpc_protocols.backends.replicated.proved.addends import AddendCache
-from mpc_protocols.backends.replicated.proved.addition import add_up
+from mpc_protocols.backends.replicated.proved.addition import (
+    add_up,
+    carry_saved,
+    compared_in_parts,
+)
+from mpc_protocols.backends.replicated.proved.conversion import in_ring
 from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.inputs import CustodiansMarginals
 from mpc_protocols.backends.replicated.proved.numbers import SummedNumbers
 from mpc_protocols.backends.replicated.proved.scores import ProvedL1Sums
 from mpc_protocols.backends.replicated.proved.vertical.source import ProvedVerticalMarginals
-from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, add_public, centred
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
@@ -126,7 +132,7 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     def largest(self, keys: SummedNumbers) -> int:
         if len(keys) == 1:
             return 0
-        return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
+        return int(argmax_rows(self.gates, self._comparable(keys.reshape(1, -1)))[0])
 
     def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
         return self._peeled(keys, plan.candidates, plan.contenders)
@@ -137,11 +143,30 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
         candidates: Callable[[Sequence[int]], Sequence[int]],
         members: Sequence[int],
     ) -> list[int]:
-        single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
-        return peel(self.gates, single.reshape(*keys.shape), candidates, members)
+        return peel(self.gates, self._comparable(keys), candidates, members)
+
+    def _comparable(self, keys: SummedNumbers) -> SummedNumbers:
+        """Rows of keys as all pairs of each row are compared: added up, or but for their last carries."""
+        rows, count = keys.shape
+        flat, planes = keys.reshape(rows * count), 8 * np.dtype(keys.ring).itemsize
+        pairs = rows * (count * (count - 1) // 2)
+        form = (
+            carry_saved
+            if compared_in_parts(rows * count, pairs, planes, self.gates.latency_bytes)
+            else add_up
+        )
+        return form(self.gates, flat).reshape(rows, count)
+
+    def for_counts(self, gates: Any, noise: SummedNumbers) -> SummedNumbers:
+        """Proved here, so that a measurement that takes it proves nothing (`conversion`)."""
+        return SummedNumbers.of(in_ring(gates, noise))
 
     def reveal(self, numbers: SummedNumbers) -> NDArray[np.int64]:
-        """Added up, proved, opened."""
-        total = add_up(self.gates, numbers).single()
+        """Ring shares as they are; what is bits besides is added up and proved first."""
+        if numbers.summands or numbers.share is None:
+            total = add_up(self.gates, numbers).single()
+            self.gates.verify()
+            return centred(self.gates.opened(total.own, total.next))
+        share = add_public(self._trio, numbers.share, numbers.public)
         self.gates.verify()
-        return centred(self.gates.opened(total.own, total.next))
+        return centred(self.gates.opened(share.own, share.next, np.add))

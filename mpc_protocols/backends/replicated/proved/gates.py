@@ -6,9 +6,10 @@ of it: before anything is opened, and when as many products have come together a
 else is ever sent by one party and believed by another: numbers stay bits (`numbers`), so no bit is turned
 into an element of a ring by somebody who could lie.
 
-Of an arg max, every candidate's comparisons are ANDed together, and one bit a candidate is opened: 1 +
-ceil(lg (n - 1)) rounds after the comparisons and the proof's, in place of `sharing.bit_gates.zero_rows`,
-whose parts a party could choose last.
+Of an arg max it is opened whether all of a candidate's comparisons were won, and the products that say so are
+proved before, so that nobody chooses a part last, as in `sharing.bit_gates.zero_rows`: comparisons are ANDed together
+by halves, and of what is left the losses are multiplied by words that nobody knows and added up, 0 or uniform. All by
+halves takes ceil(lg (n - 1)) rounds, all multiplied 1 (`test_halvings`).
 
 Threat model: one of the three parties deviates as it likes; the two others stop before they open anything.
 Assumption: `prg`.
@@ -24,16 +25,19 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.proof.bit_products.products import VARIABLES, prove
 from mpc_protocols.backends.replicated.proof.transcript import Transcript, merged
-from mpc_protocols.backends.replicated.proved.addition import add_up
+from mpc_protocols.backends.replicated.proved.addition import (
+    PRODUCT_BYTES,
+    carry_saved,
+    compress,
+    stacked,
+    top_bit,
+)
 from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
-from mpc_protocols.backends.replicated.proved.slices import planes_of
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates, standing_of
-from mpc_protocols.backends.replicated.sharing.boolean import BitShare
-from mpc_protocols.backends.replicated.sharing.copies import receive_missing
+from mpc_protocols.backends.replicated.sharing.boolean import ALL, BitShare
+from mpc_protocols.backends.replicated.sharing.copies import confirm, receive_confirmed, receive_missing
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.bitwise.adders import merge_planes
-from mpc_protocols.engine.bitwise.bits import concatenate
-from mpc_protocols.engine.bitwise.bitslice import UInt, Words, to_bits
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, words_for
 from mpc_protocols.engine.noise.alias import Runs, lookup_terms, multiplied_out
 from mpc_protocols.errors import ProtocolAborted
 
@@ -42,6 +46,8 @@ EVALUATED: Final = 256
 """From so many products of draws and columns of a table a lookup is proved as a form: MIN_BILINEAR, for the
 further rounds, and EVALUATED for each entry at each point of the grid of the outer index, which takes as long
 as so many products."""
+TEST_BITS: Final = 128
+"""A candidate that lost is taken for one that did not with probability 2^-TEST_BITS."""
 MAX_UNPROVED: Final = 1 << 26
 """Once so many products of a stream have come together, they are proved; they take a byte each in memory."""
 
@@ -63,12 +69,12 @@ class ProvedGates(TrioBitGates):
 
     def verify(self) -> None:
         """Prove and verify all products so far. 7 rounds, 0 if there are none; besides, the rest of a proof
-        under way beside.
+        under way beside, which may be of products that were noted here.
 
         Raises `ProtocolAborted` if any is wrong, also if an earlier proof has failed.
         """
         parts = [self, *([self._beside] if self._beside else [])]
-        while self._beside and self._beside._proofs:  # alike at all parties (`interleave`)
+        while any(part._proofs for part in parts):  # alike at all parties (`interleave`)
             self.turn()
         if any(part._failed for part in parts):
             raise ProtocolAborted(
@@ -239,18 +245,71 @@ class ProvedGates(TrioBitGates):
         lost = BitShare(
             *(np.concatenate(parts, axis=1) for parts in zip(*(b.parts for b in blocks), strict=True))
         )
-        standing = standing_of(self, lost)
+        cells = shape[0] * shape[1]
+        halvings = test_halvings(lost.shape[2], words_for(cells), self.latency_bytes)
+        standing = standing_of(self, lost, halvings)
+        if len(standing) > 1:
+            standing = self._tested(self.complement(standing))
         self.verify()
-        opened = to_bits(self.opened(standing.own, standing.next), shape[0] * shape[1], np.uint8)
-        return np.asarray(opened.reshape(shape), np.bool_)
+        opened = np.bitwise_and.reduce(self.opened(standing.own, standing.next), axis=0)
+        return np.asarray(to_bits(opened, cells, np.uint8).reshape(shape), np.bool_)
 
-    def opened(self, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
-        """Reveal XOR-shared words or integers, given this party's components; what they depend on is proved.
-        1 round.
+    def _tested(self, lost: BitShare) -> BitShare:
+        """TEST_BITS planes, all 1 where no plane of lost is 1, else uniform: (losses, words). 1 round."""
+        losses, words = lost.shape
+        tests = self._unknown((losses, TEST_BITS * words))
+        spread = BitShare(*(np.concatenate([part] * TEST_BITS, axis=1) for part in lost.parts))
+        return self.complement(self._sums(spread, tests)).reshape(TEST_BITS, words)
+
+    def _unknown(self, shape: tuple[int, ...]) -> BitShare:
+        """Uniform words that nobody knows."""
+        operation = self.trio.operation()
+        return BitShare(
+            *(mask(shape, np.uint64, operation) for mask in (self.trio.own_mask, self.trio.next_mask))
+        )
+
+    def opened(
+        self, own: NDArray[Any], following: NDArray[Any], join: np.ufunc = np.bitwise_xor
+    ) -> NDArray[Any]:
+        """Reveal shared words or integers, given this party's components; what they depend on is proved. join: how
+        components make the value. 1 round.
 
         Raises `ProtocolAborted` if the two holders of a component disagree.
         """
-        found: NDArray[Any] = own ^ following ^ receive_missing(self.trio, own, following)
+        found: NDArray[Any] = join(join(own, following), receive_missing(self.trio, own, following))
+        return found
+
+    def known_integers(self, size: int, ring: UInt) -> dict[int, Elements]:
+        """Uniform integers, one vector known to each two parties: those that this party knows, by component.
+        Local."""
+        trio, operation = self.trio, self.trio.operation()
+        return {
+            trio.me: trio.own_mask(size, ring, operation),
+            trio.right: trio.next_mask(size, ring, operation),
+        }
+
+    def opened_to_two(self, x: Summand) -> Elements:
+        """XOR-shared integers, opened to P1 and P2; zeros at P0. What they depend on is proved. 1 round. Raises
+        `ProtocolAborted`.
+
+        P1 lacks component 0, which P0 sends and P2 has, too; P2 lacks component 1, which P1 sends and P0 has,
+        too.
+        """
+        trio, me = self.trio, self.trio.me
+        if me == 0:
+            trio.send(1, x.own)
+            confirm(trio, 2, x.next)
+        elif me == 1:
+            trio.send(2, x.own)
+        else:
+            confirm(trio, 1, x.next)
+        trio.turn()
+        if me == 0:
+            return np.zeros_like(x.own)
+        sender, other = (0, 2) if me == 1 else (1, 0)
+        dtype = x.own.dtype.type
+        missing = receive_confirmed(trio, sender, other, x.own.shape, dtype, "a masked value")
+        found: Elements = x.own ^ x.next ^ missing
         return found
 
     # -- numbers
@@ -270,20 +329,51 @@ class ProvedGates(TrioBitGates):
         return concatenated(numbers)
 
     def negative(self, x: SummedNumbers) -> BitShare:
-        """See `Gates`; the numbers are added up for it."""
-        planes = 8 * np.dtype(x.ring).itemsize
-        return _planes(add_up(self, x).single(), planes)[planes - 1]
+        """See `Gates`; the numbers are added up for it, but for their last carries."""
+        return self._top(carry_saved(self, x).parts, x.ring, 0)
 
     def less(self, left: SummedNumbers, right: SummedNumbers) -> BitShare:
-        """As `Gates.less`, of numbers that are added up already (`addition.add_up`): 1 + ceil(lg (K - 1))
-        rounds."""
-        planes = 8 * np.dtype(left.ring).itemsize
-        first, second = (_planes(of.single(), planes) for of in (left, right))
-        inverted = self.complement(second)  # left - right = left + ~right + 1
-        generate, propagate = self.and_bits(first[:-1], inverted[:-1]), first ^ inverted
-        lowest = generate[:1] ^ propagate[:1]
-        carry = merge_planes(self, concatenate([lowest, generate[1:]]), propagate[:-1])
-        return propagate[planes - 1] ^ carry
+        """As `Gates.less`, of numbers that are added up already: in one part (`addition.add_up`), 1 + ceil(lg (K -
+        1)) rounds, or in two (`addition.carry_saved`), up to 2 rounds more."""
+        inverted = [self._inverted(of) for of in right.parts]  # left - right = left + ~right + 1
+        return self._top([*left.parts, *inverted], left.ring, len(inverted))
+
+    def _inverted(self, x: Summand) -> Summand:
+        """~x. Local."""
+        everything = np.invert(np.zeros_like(x.own))
+        own, following = (holder % 3 == 0 for holder in (self.trio.me, self.trio.right))
+        return Summand(x.own ^ everything if own else x.own, x.next ^ everything if following else x.next)
+
+    def _top(self, summands: Sequence[Summand], ring: UInt, ones: int) -> BitShare:
+        """The highest bit of a sum of integers and of so many ones, at most one for each integer but the first."""
+        planes = 8 * np.dtype(ring).itemsize
+        flat = [of.map(lambda part: part.reshape(-1)) for of in summands]
+        numbers, counts = stacked(flat, planes), np.array([len(flat)])
+        if len(flat) > 2:
+            nothing = np.zeros((len(flat), numbers.shape[2]), np.uint64)
+            extra = np.zeros_like(nothing)
+            extra[:ones] = ALL
+            numbers, _, used = compress(
+                self, numbers, counts, planes, self.xor_public(BitShare(nothing, nothing), extra)
+            )
+            ones = max(0, ones - int(used[0]))
+        if len(flat) == 1:
+            return numbers[planes - 1, 0]
+        return top_bit(self, numbers[:, 0], numbers[:, 1], bool(ones))
+
+
+def test_halvings(losses: int, words: int, latency_bytes: int) -> int:
+    """How often so many words of losses are ANDed together, by halves, before what is left is multiplied by words that
+    nobody knows: the least rounds * latency_bytes + bytes, alike at all parties. As often as it takes to leave one
+    bit, where nothing is multiplied."""
+    cost, spent, halvings = list[int](), 0, 0
+    while losses > 1:
+        cost.append(spent + latency_bytes + PRODUCT_BYTES * TEST_BITS * losses * words)
+        spent += latency_bytes + PRODUCT_BYTES * (losses // 2) * words
+        losses -= losses // 2
+        halvings += 1
+    cost.append(spent)
+    return min(range(len(cost)), key=lambda number: cost[number])
 
 
 def worth_a_form(draws: int, outer: int, inner: int) -> bool:
@@ -301,7 +391,3 @@ def _flat(x: BitShare, shape: tuple[int, ...]) -> BitShare:
 def _by_entry(part: Words, entries: int) -> Words:
     """(rows, entries, words) to (entries, rows * words)."""
     return np.moveaxis(part, -2, 0).reshape(entries, -1)
-
-
-def _planes(x: Summand, planes: int) -> BitShare:
-    return BitShare(*(planes_of(part.reshape(1, -1), planes)[:, 0] for part in (x.own, x.next)))

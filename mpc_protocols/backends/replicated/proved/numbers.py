@@ -110,14 +110,20 @@ class SummedNumbers:
 
     def single(self) -> Summand:
         """The only part of numbers that are added up. Raises `ValueError` for others."""
-        if (
-            self.share is not None
-            or len(self.summands) != 1
-            or self.public.any()
-            or self.summands[0].inverted
-        ):
+        if len(self.parts) > 1:
+            raise ValueError("Numbers are opened once they are added up.")
+        return self.parts[0]
+
+    @property
+    def parts(self) -> tuple[Summand, ...]:
+        """The one or two parts of numbers that are added up, but for their last carries perhaps. Raises
+        `ValueError` for others."""
+        number = len(self.summands)
+        if self.share is not None or number not in (1, 2) or self.public.any():
             raise ValueError("Numbers are compared once they are added up.")
-        return self.summands[0]
+        if any(of.inverted for of in self.summands):
+            raise ValueError("Numbers are compared once they are added up.")
+        return self.summands
 
     def map(self, function: Callable[[Any], Any]) -> SummedNumbers:
         """A function of every part that is linear and changes none of what is added in public."""

@@ -1,14 +1,14 @@
 """Sums of |x - c| in bits: nothing is turned into a ring element, every product is an AND that is proved.
 
 A cell's difference is d = a + b modulo 2^k, a known to P0 and b = x_2 - c to P1 and P2 (`addends`). The carry
-chain gives all bits of d; s is the highest. Then
+chain, a ripple or a prefix tree, gives all bits of d; s is the highest. Then
 
     |d| = (d ^ s) + s        bit by bit, the second s as a bit of weight 1
 
 and the numbers of a candidate are added up by full adders (`addition`), 64 cells to a word, then the 64
-lanes. ANDs: k - 1 a cell for the chain and about k for the sum. Rounds: k - 1, then log(n / 64) / log 1.5 for
-n cells of the largest candidate and 11 for the lanes. Where c is 0, |x - c| = x is added as a ring share,
-without a message.
+lanes. ANDs: k - 1 a cell for the chain, or about k (lg k + 2) / 2 for its tree, and about k for the sum. Rounds:
+k - 1 or 1 + lg k, then lg (n / 64) for n cells of the largest candidate and 7 for the lanes. Where c is 0, |x - c| =
+x is added as a ring share, without a message.
 
 Threat model: `gates`. Public bounds, asserted by the caller: |d| < 2^(k-1), sums below 2^32.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.proved.addends import AddendCache
-from mpc_protocols.backends.replicated.proved.addition import add_lanes, add_up, compress
+from mpc_protocols.backends.replicated.proved.addition import add_lanes, add_up, carries_of, compress
 from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
@@ -115,14 +115,11 @@ class ProvedL1Sums(GroupedL1Sums[ProvedGates, RingShare, SummedNumbers]):
         nothing = np.zeros_like(mixed.own)
         me = gates.trio.me  # a has components 0 and 1, b component 2
         first = BitShare(nothing if me == 2 else mixed.own, nothing if me == 1 else mixed.next)
-        carry = first[:1] ^ gates.and_bits(mixed[:1], first[:1])
-        planes = [mixed[:1]]
-        for j in range(1, self._planes):
-            planes.append(mixed[j : j + 1] ^ carry)
-            if j < self._planes - 1:
-                carry = first[j : j + 1] ^ gates.and_bits(mixed[j : j + 1], first[j : j + 1] ^ carry)
-        sign = planes.pop()
-        numbers = (concatenate(planes) ^ sign).reshape(self._planes - 1, -1, 1)
+        low = self._planes - 1
+        carried = carries_of(gates, first[:low], mixed[:low])
+        sign = mixed[low:] ^ carried[low - 1 :]
+        numbers = concatenate([mixed[:1], mixed[1:low] ^ carried[: low - 1]]) ^ sign
+        numbers = numbers.reshape(low, -1, 1)
         words = _words(lengths)
         ones = sign.reshape(-1, 1)
         numbers, counts, used = compress(gates, numbers, words, WIDTH, ones)

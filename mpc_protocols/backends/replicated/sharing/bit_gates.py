@@ -104,19 +104,21 @@ class TrioBitGates(LinkedGates):
         return opened
 
 
-def standing_of(gates: TrioBitGates, lost: BitShare) -> BitShare:
+def standing_of(gates: TrioBitGates, lost: BitShare, halvings: int | None = None) -> BitShare:
     """A plane of all candidates, group by group: 1 without a loss. lost: uint8 of shape (groups, width,
     losses).
 
-    1 round for each halving of the losses.
+    halvings: at most so many; then planes are left that are 1 without a loss only together, (left, words). 1 round
+    for each halving of the losses.
     """
     planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(lost.shape[2], -1)) for bits in lost.parts]
     standing = gates.complement(BitShare(*planes))
-    while len(standing) > 1:
+    while len(standing) > 1 and halvings != 0:
         half = len(standing) // 2
         both = gates.and_bits(standing[:half], standing[half : 2 * half])
         standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
-    return standing[0]
+        halvings = None if halvings is None else halvings - 1
+    return standing[0] if halvings is None else standing
 
 
 def _spread(bits: NDArray[np.uint8]) -> Words:

@@ -2,10 +2,11 @@
 prefix tree.
 
 A column is what stands at one bit position: a list of words of shared bits. Three bits a, b, c of a column
-become a ^ b ^ c there and a ^ (a ^ b)(a ^ c) one position up: one AND, and all columns of a layer in one
-round (Wallace 1964). Positions that no addend uses are no columns and cost nothing. The last two numbers are
-added by a ripple, one AND and one round a position, or by a prefix tree (Sklansky 1960), ceil(log2) rounds,
-whichever is cheaper. Everything is modulo 2^positions.
+become a ^ b ^ c there and a ^ (a ^ b)(a ^ c) one position up (Wallace 1964): one AND. The sum is local, so the next
+two bits of the column are added to it in the same round, and a round leaves half of a column's bits, one of them
+its own and the others carries. Positions that no addend uses are no columns and cost nothing. The last two numbers
+are added by a ripple, one AND and one round a position, or by a prefix tree, ceil(log2) rounds, whichever is
+cheaper (`engine.bitwise.adders`). Everything is modulo 2^positions.
 
 Which gates there are depends on the columns' heights only.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mpc_protocols.backends.shamir.circuits.bit_gates import ShamirBitGates
-from mpc_protocols.engine.bitwise.adders import Adder, adder_for, merge_planes
+from mpc_protocols.engine.bitwise.adders import adder_for, merge_planes, prefix_adder, prefix_carries
 from mpc_protocols.engine.bitwise.bits import Bits, concatenate, stack
 
 Columns = list[list[Bits]]
@@ -24,53 +25,26 @@ Columns = list[list[Bits]]
 def carry_save(gates: ShamirBitGates, columns: Columns) -> Columns:
     """Columns of at most two words each with the same sum modulo 2^(number of columns)."""
     while max(map(len, columns)) > 2:
-        triples = [
-            (position, column[start : start + 3])
-            for position, column in enumerate(columns)
-            for start in range(0, len(column) - 2, 3)
-        ]
-        left: Columns = [column[len(column) // 3 * 3 :] for column in columns]
-        a, b, c = (stack([triple[k] for _, triple in triples]) for k in range(3))
-        differs = a ^ b
-        total = differs ^ c
-        for (position, _), words in zip(triples, total, strict=True):
-            left[position].append(words)
-        carried = sum(position < len(columns) - 1 for position, _ in triples)  # the first ones
+        positions, triples, left = list[int](), list[tuple[Bits, Bits, Bits]](), list[list[Bits]]()
+        for position, (total, *others) in enumerate(columns):
+            whole = len(others) // 2 * 2 if len(others) > 1 else 0
+            for b, c in zip(others[:whole:2], others[1:whole:2], strict=True):
+                positions.append(position)
+                triples.append((total, total ^ b, total ^ c))
+                total = total ^ b ^ c
+            left.append([total, *others[whole:]])
+        carried = sum(position < len(columns) - 1 for position in positions)  # the first ones
         if carried:
-            carries = a[:carried] ^ gates.and_bits(differs[:carried], a[:carried] ^ c[:carried])
-            for (position, _), words in zip(triples, carries, strict=False):
+            a, first, second = (stack([of[k] for of in triples[:carried]]) for k in range(3))
+            for position, words in zip(positions, a ^ gates.and_bits(first, second), strict=False):
                 left[position + 1].append(words)
         columns = left
     return columns
 
 
-def prefix_steps(planes: int) -> list[tuple[list[int], list[int], list[int]]]:
-    """Levels of the prefix tree over so many planes: for each, planes that take in another, those others, and
-    the planes of the level whose own p is still needed (they do not reach down to plane 0 yet)."""
-    steps = []
-    width = 1
-    while width < planes:
-        high = [i for i in range(planes) if i & width]
-        low = [(i // width) * width - 1 for i in high]
-        steps.append((high, low, [i for i in high if i >= 2 * width]))
-        width *= 2
-    return steps
-
-
 def _lowest(heights: Sequence[int]) -> int:
     """The first column of two words; the number of columns if there is none."""
     return next((p for p, height in enumerate(heights) if height > 1), len(heights))
-
-
-def tree_gates(planes: int) -> list[int]:
-    """AND planes of each round of the prefix tree over so many carries."""
-    return [planes, *(len(high) + len(needed) for high, _, needed in prefix_steps(planes))]
-
-
-def sum_adder(planes: int, words: int, latency_bytes: int) -> Adder:
-    """Ripple or tree for so many carries: the least rounds * latency_bytes + bytes, 8 a word of ANDs."""
-    tree = tree_gates(planes)
-    return "tree" if (planes - len(tree)) * latency_bytes > 8 * words * (sum(tree) - planes) else "ripple"
 
 
 def add_up(gates: ShamirBitGates, columns: Columns) -> Bits:
@@ -86,8 +60,8 @@ def add_up(gates: ShamirBitGates, columns: Columns) -> Bits:
     a, total = first[lowest:], first[lowest:] ^ second
     if carries > 0:
         words = first.shape[1]
-        adder = sum_adder(carries, words, gates.latency_bytes)
-        into = (_ripple if adder == "ripple" else _prefix)(gates, a[:carries], total[:carries])
+        adder = prefix_adder(carries, words, gates.latency_bytes)
+        into = prefix_carries(gates, a[:carries], total[:carries], adder)
         total = concatenate([total[:1], total[1:] ^ into])
     return concatenate([first[:lowest], total])
 
@@ -116,29 +90,3 @@ def top_bit(gates: ShamirBitGates, columns: Columns, carry_in: bool) -> Bits:
 
 def _ones(gates: ShamirBitGates, zero: Bits) -> Bits:
     return gates.complement(zero)
-
-
-def _ripple(gates: ShamirBitGates, a: Bits, differs: Bits) -> Bits:
-    """The carries into planes 1.. of a + b, differs = a ^ b: (planes, words) of as many planes."""
-    carry = a[0] ^ gates.and_bits(differs[0], a[0])
-    carries = [carry]
-    for j in range(1, len(a)):
-        carry = a[j] ^ gates.and_bits(differs[j], a[j] ^ carry)
-        carries.append(carry)
-    return stack(carries)
-
-
-def _prefix(gates: ShamirBitGates, a: Bits, differs: Bits) -> Bits:
-    """As `_ripple`, by a prefix tree."""
-    generate = gates.and_bits(a, a ^ differs)
-    propagate = Bits(*(part.copy() for part in differs.parts))
-    for high, low, needed in prefix_steps(len(a)):
-        of_needed = [low[high.index(i)] for i in needed]
-        carried, both = gates.and_pairs(
-            [(propagate[high], generate[low]), (propagate[needed], propagate[of_needed])]
-        )
-        for mine, part in zip(generate.parts, carried.parts, strict=True):
-            mine[high] ^= part
-        for mine, part in zip(propagate.parts, both.parts, strict=True):
-            mine[needed] = part
-    return generate

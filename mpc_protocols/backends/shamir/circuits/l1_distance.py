@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backends.shamir.circuits.adders import add_up, sum_adder
+from mpc_protocols.backends.shamir.circuits.adders import add_up
 from mpc_protocols.backends.shamir.circuits.gates import ShamirGates, holders
 from mpc_protocols.backends.shamir.sharing.numbers import Addends, of_planes
 from mpc_protocols.engine.arrays import contiguous
-from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.adders import Adder, prefix_adder
 from mpc_protocols.engine.bitwise.bits import Bits, concatenate, each
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_bits, to_planes
 from mpc_protocols.engine.by_shape import by_shape
@@ -102,8 +102,8 @@ def layers(heights: NDArray[np.int64], planes: int) -> Iterator[Layer]:
 
 
 def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
-    """The form in which so many words of cells are added up (`sum_adder`)."""
-    return sum_adder(planes - 1, words, latency_bytes)
+    """The form in which so many words of cells are added up (`prefix_adder`)."""
+    return prefix_adder(planes - 1, words, latency_bytes)
 
 
 @by_shape(lambda gates, cells, lengths, planes: (CandidateWords.count(lengths).tobytes(), planes))

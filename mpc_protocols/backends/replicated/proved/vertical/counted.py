@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.backends.replicated.proved.addition import add_up
-from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.backends.replicated.proved.numbers import SummedNumbers
 from mpc_protocols.backends.replicated.proved.vertical.columns import KeptColumns, OwnerInput
+from mpc_protocols.backends.replicated.proved.vertical.lift import lift
 from mpc_protocols.backends.replicated.proved.vertical.planner import (
     ELEMENT,
     PLANES,
@@ -118,11 +119,7 @@ class CountedVertical:
 
     def _lift(self, cells: int) -> None:
         """`lift.lift`."""
-        add_up(self._gates, SummedNumbers.of(_zeros(cells)))
-        nothing = blank(cells, np.uint32)
-        add_up(self._gates, SummedNumbers(np.uint32, nothing, None, (Summand(nothing, nothing),) * 3))
-        self._gates.verify()
-        self._trio.send([(0, 1, 4 * cells), (0, 2, DIGEST_BYTES), (1, 2, 4 * cells), (2, 1, DIGEST_BYTES)])
+        lift(self._gates, RingShare(*(blank(cells, np.uint16) for _ in range(2))))
 
     def _compare(self, holders: Sequence[tuple[int, int, int]]) -> None:
         """`copies.same_copies`: a contributor and the places of the two parties that hold the same of it."""

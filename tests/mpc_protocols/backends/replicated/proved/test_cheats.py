@@ -15,17 +15,19 @@ from mpc_protocols.backends.replicated.proved import addends
 from mpc_protocols.backends.replicated.proved import gates as proved_gates
 from mpc_protocols.backends.replicated.proved.addends import deal
 from mpc_protocols.backends.replicated.proved.addition import add_up
+from mpc_protocols.backends.replicated.proved.conversion import in_ring
 from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
-from mpc_protocols.engine.bitwise.bitslice import to_planes
+from mpc_protocols.engine.bitwise.bitslice import to_bits, to_planes
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame
 from tests.mpc_protocols.backends.replicated.proof.cheating import CheatingWire, flipped, outcomes
+from tests.mpc_protocols.backends.replicated.proved.openings import noted_conversions
 from tests.mpc_protocols.backends.replicated.trio_run import deal_bits, deal_ring
 
 RNG = np.random.default_rng(11)
@@ -123,13 +125,47 @@ def test_scaled_noise(cheat: int) -> None:
     assert accused(outcomes(body, cheat, silent), cheat)
 
 
-def test_no_part_of_an_arg_max_can_be_chosen_last() -> None:
+@pytest.mark.parametrize("number", [1, 4])
+def test_bits_that_become_ring_shares_are_proved_before_they_are_opened_under_a_mask(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted = noted_conversions(monkeypatch)
+    bits = deal_bits(RNG.integers(0, 2**63, (6, 1), dtype=np.uint64), RNG)
+
+    def body(wire: Any) -> Any:
+        gates = ProvedGates(Trio(wire))
+        in_ring(gates, gates.weighted_sum(bits[wire.me], [1, 2, 4, 8, 16, -31], 40, np.uint32))
+        return "converted"
+
+    assert outcomes(body) == ["converted"] * 3 and sorted(converted) == [0, 1, 2]
+    converted.clear()
+    assert accused(outcomes(body, 1, lambda n, peer, p: flipped(p) if n == number else None), 1)
+    assert not converted
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_two_holders_of_a_masked_value_send_the_same(cheat: int) -> None:
+    """What P1 and P2 hear of it comes from one party, its hash from another."""
+    bits = deal_bits(RNG.integers(0, 2**63, (6, 1), dtype=np.uint64), RNG)
+
+    def body(wire: Any) -> Any:
+        gates = ProvedGates(Trio(wire))
+        gates.opened_to_two(Summand(*(part[0].view(np.uint32) for part in bits[wire.me].parts)))
+        return "opened"
+
+    found = outcomes(body, cheat, lambda n, peer, p: flipped(p) if n == 1 else None)
+    honest = [found[me] for me in range(3) if me != cheat]
+    assert any("different parts of a masked value" in said for said in honest), found
+
+
+def test_no_part_of_an_arg_max_can_be_chosen_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """A party holds back what it opens until it has heard the others, and then opens what makes candidate 0
     win.
 
     Its right neighbour sees the other holder's hash; the left one does not depend on it, and has the right
     index.
     """
+    monkeypatch.setattr(proved_gates, "test_halvings", lambda *_: 2)
     keys = deal_ring(np.array([3, 50, 7, 20], np.uint32), RNG)
 
     class Rushing(CheatingWire):
@@ -164,7 +200,12 @@ def test_no_part_of_an_arg_max_can_be_chosen_last() -> None:
     assert found[1] == 1 and "different parts of a value that was to be opened" in found[0]
 
 
-def test_an_error_in_a_comparison_is_found_before_the_index_is_opened() -> None:
+@pytest.mark.parametrize("halvings", [0, 1, 2])
+def test_an_error_in_a_comparison_is_found_before_the_index_is_opened(
+    halvings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all losses are ANDed together, where they are multiplied by unknown words, and both."""
+    monkeypatch.setattr(proved_gates, "test_halvings", lambda *_: halvings)
     keys = deal_ring(np.array([3, 50, 7, 20], np.uint32), RNG)
     frames: list[Frame] = []
 
@@ -175,11 +216,45 @@ def test_an_error_in_a_comparison_is_found_before_the_index_is_opened() -> None:
 
     assert outcomes(body, tap=frames.append) == [1, 1, 1]
     openings = [frame for frame in frames if frame.clock == max(f.clock for f in frames)]
-    assert sorted(len(frame.payload) for frame in openings) == [8] * 3 + [32] * 3
-    frames.clear()
-    found = outcomes(body, 1, lambda n, peer, p: flipped(p, 1) if n == 9 else None, tap=frames.append)
-    assert accused(found, 1)
-    assert max(frame.clock for frame in frames) == openings[0].clock - 1  # nobody opens
+    opened = 8 if halvings == 2 else 8 * proved_gates.TEST_BITS
+    assert sorted(len(frame.payload) for frame in openings) == sorted([opened] * 3 + [32] * 3)
+    products = openings[0].clock - 8  # the last round of them, before a proof of 7 rounds
+    for number in range(9, products + 1):  # a message a round; the last ones are those of the test
+        frames.clear()
+
+        def alter(n: int, peer: int, payload: bytes, which: int = number) -> bytes | None:
+            return flipped(payload) if n == which else None
+
+        assert accused(outcomes(body, 1, alter, tap=frames.append), 1)
+        assert max(frame.clock for frame in frames) == openings[0].clock - 1  # nobody opens
+
+
+def test_what_an_arg_max_opens_of_losers_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of a winner always the same: in 40 runs no bit of a loser's 128 is constant and no two losers' are equal, but
+    with a chance below 2^-30."""
+    monkeypatch.setattr(proved_gates, "test_halvings", lambda *_: 0)
+    keys, seen = deal_ring(np.array([3, 50, 7, 20], np.uint32), RNG), list[Any]()
+    opened = ProvedGates.opened
+
+    def noted(self: ProvedGates, *given: Any) -> Any:
+        found = opened(self, *given)
+        if self.trio.me == 0:
+            seen.append([to_bits(found, 4)[..., place] for place in range(4)])
+        return found
+
+    monkeypatch.setattr(ProvedGates, "opened", noted)
+
+    def body(wire: Any) -> Any:
+        gates = ProvedGates(Trio(wire))
+        return int(argmax_rows(gates, add_up(gates, SummedNumbers.of(keys[wire.me])).reshape(1, -1))[0])
+
+    for _ in range(40):
+        assert outcomes(body) == [1, 1, 1]
+    bits = np.array(seen)  # (runs, candidates, bits)
+    assert bits[:, 1].all()
+    losers = bits[:, [0, 2, 3]]
+    assert losers.any(axis=0).all() and not losers.all(axis=0).any()
+    assert (losers[:, 0] != losers[:, 1]).any(axis=1).all()
 
 
 def test_numbers_keep_what_is_inverted() -> None:

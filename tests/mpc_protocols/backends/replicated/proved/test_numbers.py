@@ -3,6 +3,7 @@ without proofs."""
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from mpc_protocols.backends.replicated.gates import TrioGates
 from mpc_protocols.backends.replicated.proved import gates as proved_gates
-from mpc_protocols.backends.replicated.proved.addition import add_up, compress
+from mpc_protocols.backends.replicated.proved.addition import add_up, carry_saved, compress
+from mpc_protocols.backends.replicated.proved.conversion import in_ring
 from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.numbers import SummedNumbers, concatenated, placed
 from mpc_protocols.backends.replicated.proved.slices import planes_of, values_of
@@ -74,6 +76,28 @@ def test_a_sum_of_everything(ring: Any, latency: int) -> None:
     assert (found == plain.astype(ring)).all()
 
 
+@pytest.mark.parametrize("ring", [np.uint32, np.uint64])
+def test_sums_of_bits_become_ring_shares(ring: Any) -> None:
+    """What they are worth is the same; each two parties hold a component alike, and each one of nobody's choice."""
+    bits = RNG.integers(0, 2, (3, 70))
+    planes = deal_bits(from_bits(bits), RNG)
+
+    def body(trio: Trio) -> Any:
+        gates = ProvedGates(trio)
+        numbers = gates.weighted_sum(planes[trio.me], [1, 6, -9], 70, ring).plus_public(np.arange(70))
+        found = in_ring(gates, numbers)
+        assert not gates.transcript.gates
+        return found.own, found.next
+
+    parts = run_trio(body)[0]
+    for i in range(3):
+        np.testing.assert_array_equal(parts[i][1], parts[(i + 1) % 3][0])
+    total = parts[0][0] + parts[1][0] + parts[2][0]
+    assert (total == (np.array([1, 6, -9]) @ bits + np.arange(70)).astype(ring)).all()
+    for component, _ in parts:  # of 70 words of 32 bits and more two are alike with a chance below 2^-20
+        assert len(set(component.tolist())) > 60
+
+
 def test_segments_are_added_up_with_their_ones() -> None:
     counts = np.array([0, 1, 2, 3, 11, 0, 40])
     numbers = RNG.integers(0, 1 << 9, (int(counts.sum()), 64)).astype(np.uint64)
@@ -82,7 +106,10 @@ def test_segments_are_added_up_with_their_ones() -> None:
     extra = deal_bits(planes_of(ones, 1)[0], RNG)
 
     def body(trio: Trio) -> Any:
-        return compress(ProvedGates(trio), planes[trio.me], counts, 32, extra[trio.me])
+        rounds = trio.wire.traffic().rounds
+        found = compress(ProvedGates(trio), planes[trio.me], counts, 32, extra[trio.me])
+        assert trio.wire.traffic().rounds == rounds + 6  # 40, 21, 11, 6, 4, 3, 2 numbers
+        return found
 
     results = run_trio(body)[0]
     _, left, used = results[0]
@@ -108,6 +135,24 @@ def test_comparisons_of_numbers_that_are_added_up() -> None:
     assert (to_bits(parity(run_trio(body)[0]), 300) == (left < right)).all()
     with pytest.raises(ValueError, match="added up"):
         SummedNumbers.of(shares[0][0]).single()
+
+
+@pytest.mark.parametrize("forms", list(itertools.product([add_up, carry_saved], repeat=2)))
+@pytest.mark.parametrize("latency", [0, 1 << 40])
+def test_comparisons_of_numbers_in_two_parts(forms: Any, latency: int) -> None:
+    """Also of one in one part with one in two, equal ones, and those whose difference just fits."""
+    left, right = RNG.integers(-(1 << 29), 1 << 29, (2, 300))
+    right[:50], left[50:52], right[50:52] = left[:50], [1 << 30, -(1 << 30)], [-(1 << 30) + 1, 1 << 30]
+    shares = [deal_ring(of.astype(np.uint32), RNG) for of in (left, right)]
+
+    def body(trio: Trio) -> BitShare:
+        trio.latency_bytes = latency
+        gates = ProvedGates(trio)
+        both = [form(gates, SummedNumbers.of(of[trio.me])) for form, of in zip(forms, shares, strict=True)]
+        assert [len(of.parts) for of in both] == [1 + (form is carry_saved) for form in forms]
+        return gates.less(*both)
+
+    assert (to_bits(parity(run_trio(body)[0]), 300) == (left < right)).all()
 
 
 @pytest.mark.parametrize("look_up", ["multiplied out", "bilinear"])
