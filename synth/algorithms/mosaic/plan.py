@@ -172,7 +172,7 @@ def _column_sets(
     """(sets of the closure that some resolution brings within the cells, with the most cells they may have;
     the workload's others)."""
     found: dict[Clique, int] = {}
-    left_out: list[Clique] = []
+    left_out: set[Clique] = set()
     size_of = domain.sizes
     for clique in workload.closure:
         sizes = [size_of[name] for name in clique]
@@ -185,7 +185,7 @@ def _column_sets(
         elif coarsest <= most:
             found[clique] = finest
         else:
-            left_out.append(clique)
+            left_out.add(clique)
     return found, tuple(clique for clique in workload.cliques if clique in left_out)
 
 
