@@ -15,7 +15,10 @@ neighbourhoods differ in the two, `gone` those that only the other one still has
     a dirty column has a smaller key      the elimination with the candidate takes it alone
     otherwise                             the kept one takes its step alone; the neighbours may become dirty or cease to be
 
-A step that both take away from all dirty columns is a comparison of two numbers and two masks.
+Steps that both take one after the other, away from all that differs, are passed over at once: the next one with a key that
+is not below the least dirty one, or with a column that differs, is looked up, and the cells between are a difference of
+running sums. A clique of these steps counts otherwise than there only if a step that one elimination alone has taken leaves
+it as its rest (`watched`).
 
 How many cells a candidate adds follows from the connected parts of the graph that it touches: what is
 eliminated elsewhere is the same with it and without it. So it is counted once for all estimators of the same
