@@ -187,8 +187,8 @@ class SizeEstimator:
                 for place in watched:
                     if at <= place < stop:
                         _, _, clique, sources, size = steps[place]
-                        before = common | self._left[at] ^ self._left[place]
-                        more += size * (bool(sources) - bool(sources & before or clique in rests))
+                        of_both = common | self._left[at] ^ self._left[place]
+                        more += size * (bool(sources) - bool(sources & of_both or clique in rests))
                 if cells + more > most or (gone and not mask):  # it may end among them: one by one
                     for bit, _, clique, sources, size in steps[at:stop]:
                         if not (sources & common or clique in rests):

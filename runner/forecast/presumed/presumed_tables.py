@@ -65,9 +65,9 @@ class PresumedTable:
         for name in others:
             parts = (parts[:, :, None] * self._columns[name][:, None, :]).reshape(CLASSES, -1)
         if parts.shape[1] * self._columns[last].shape[1] >= MANY_CELLS:
-            return (parts.T @ self._columns[last]).reshape(
-                -1
-            )  # a product of matrices adds the classes in one go
+            # A product of matrices adds the classes in one go.
+            added: NDArray[np.float64] = parts.T @ self._columns[last]
+            return added.reshape(-1)
         total = np.zeros(parts.shape[1] * self._columns[last].shape[1])
         for part, of_last in zip(parts, self._columns[last], strict=True):
             total += np.multiply.outer(part, of_last).reshape(-1)
