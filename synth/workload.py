@@ -121,8 +121,8 @@ class Workload:
                 raise StudyInvalid(
                     f"[workload] gives more than {MAX_CANDIDATES} candidates: list fewer or smaller cliques."
                 )
-        ranked = sorted(found, key=lambda positions: (len(positions), positions))
-        return tuple(tuple(self.domain.names[i] for i in positions) for positions in ranked)
+        ranked = sorted(sorted(found), key=len)
+        return tuple(tuple(map(self.domain.names.__getitem__, positions)) for positions in ranked)
 
     @cached_property
     def weights(self) -> dict[Clique, int]:

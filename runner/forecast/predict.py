@@ -22,6 +22,7 @@ from mpc_protocols.functionality import Reports
 from mpc_protocols.process.later import Later
 from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, ReportCost
 from mpc_protocols.vertical.partition import OwnRows
+from parties.data.counting.counters import unjoined_bytes
 from runner.contributors.collection import contributors_of, layout_of
 from runner.forecast.alignment import Joining, joined_facts, joining
 from runner.forecast.arrivals import DryRounds, arrives
@@ -41,7 +42,7 @@ from runner.forecast.shared_course import Conclusion, Key, SharedCourse
 from runner.forecast.training import forecast_trained
 from runner.party.alignment import check_tables
 from runner.party.course import agreed_table
-from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
+from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
@@ -181,7 +182,7 @@ def forecast(
         sent=sent,
         work_s=work,
         cpu_s=secure,
-        memory_mb=_memory_mb(study, oracle, joined, assumed),
+        memory_mb=_memory_mb(study, plan, oracle, joined, assumed),
         questions={
             "candidates": len(plan.candidates),
             "offered": seen.offered_range if isinstance(plan, RoundPlan) else None,
@@ -262,7 +263,9 @@ def _handed_out(
     return rounds, sent
 
 
-def _memory_mb(study: Study, oracle: DryRun | DryRounds, joined: Joining | None, rows: int) -> float:
+def _memory_mb(
+    study: Study, plan: Plan, oracle: DryRun | DryRounds, joined: Joining | None, rows: int
+) -> float:
     """Of the party that takes most. rows: of the presumed table."""
     held, to_join, identifiers = len(study.domain), 0, 0
     if joined is not None:
@@ -271,6 +274,8 @@ def _memory_mb(study: Study, oracle: DryRun | DryRounds, joined: Joining | None,
         identifiers = 0 if study.descriptor.ideal else IDENTIFIER_BYTES * rows
     beside = max(oracle.beside_bytes, to_join)
     cells = CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * rows
+    if joined is None:
+        cells += unjoined_bytes(map(study.domain.cells, counted(plan)))
     return PROCESS_MB + (beside + cells + identifiers) / 2**20 + 8 * study.config.model_mb
 
 

@@ -60,16 +60,23 @@ class Domain:
     @property
     def sizes(self) -> dict[str, int]:
         """Number of codes of each column, in order."""
+        return dict(self._sizes)
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
         return {name: column.size for name, column in zip(self.names, self.columns, strict=True)}
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def cells(self, clique: Clique) -> int:
         """Number of cells of the clique's marginal."""
-        return math.prod(self[name].size for name in clique)
+        return math.prod(map(self._sizes.__getitem__, clique))
 
     def ordered(self, names: Iterable[str]) -> Clique:
         """These columns in the domain's order."""
-        wanted = set(names)
-        return tuple(name for name in self.names if name in wanted)
+        return tuple(sorted(self._places.keys() & set(names), key=self._places.__getitem__))
 
     def subset(self, names: Iterable[str]) -> Domain:
         """The domain of these columns only, in the domain's order (vertical: what one party owns)."""

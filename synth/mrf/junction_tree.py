@@ -18,6 +18,8 @@ Clique = tuple[str, ...]
 
 MIB = 2.0**20
 CELL_BYTES = 8
+MAX_KNOWN = 1 << 18
+"""Masks whose cells are remembered before all of them are forgotten: some 40 MB."""
 
 
 class ColumnSet:
@@ -95,12 +97,13 @@ class ColumnSet:
         determines."""
         known = self.known.get(mask)
         if known is None:
-            rest, larger = self.reduced(mask), []
-            while (known := self.known.get(rest)) is None:
-                larger.append(rest)
-                rest &= rest - 1  # without its lowest column
-            for each in reversed(larger):
-                known = self.known[each] = known * self.sizes[(each & -each).bit_length() - 1]
+            known, rest, sizes = 1, self.reduced(mask), self.sizes
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                known *= sizes[low.bit_length() - 1]
+            if len(self.known) > MAX_KNOWN:
+                self.known.clear()
             self.known[mask] = known
         return known
 

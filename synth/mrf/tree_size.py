@@ -15,7 +15,10 @@ neighbourhoods differ in the two, `gone` those that only the other one still has
     a dirty column has a smaller key      the elimination with the candidate takes it alone
     otherwise                             the kept one takes its step alone; the neighbours may become dirty or cease to be
 
-A step that both take away from all dirty columns is a comparison of two numbers and two masks.
+Steps that both take one after the other, away from all that differs, are passed over at once: the next one with a key that
+is not below the least dirty one, or with a column that differs, is looked up, and the cells between are a difference of
+running sums. A clique of these steps counts otherwise than there only if a step that one elimination alone has taken leaves
+it as its rest (`watched`).
 
 How many cells a candidate adds follows from the connected parts of the graph that it touches: what is
 eliminated elsewhere is the same with it and without it. So it is counted once for all estimators of the same
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -175,18 +179,33 @@ class SizeEstimator:
         mask = sum(1 << column for column in dirty)
         least: float = min(keys.values())
         gone, rests = 0, set[int]()
+        watched = set[int]()  # steps whose cliques may be maximal in one elimination only
         while True:
+            if steps[at].key < least and not steps[at].clique & (mask | gone):
+                stop = self._until(at, least, mask | gone)
+                more = self._cells[stop] - self._cells[at]
+                for place in watched:
+                    if at <= place < stop:
+                        _, _, clique, sources, size = steps[place]
+                        of_both = common | self._left[at] ^ self._left[place]
+                        more += size * (bool(sources) - bool(sources & of_both or clique in rests))
+                if cells + more > most or (gone and not mask):  # it may end among them: one by one
+                    for bit, _, clique, sources, size in steps[at:stop]:
+                        if not (sources & common or clique in rests):
+                            cells += size
+                        if clique == left or cells > most:
+                            return cells
+                        left ^= bit
+                        common |= bit
+                elif not mask:
+                    return cells + more
+                else:
+                    cells += more
+                    taken = self._left[at] ^ self._left[stop]
+                    left ^= taken
+                    common |= taken
+                at = stop
             bit, key, clique, sources, size = steps[at]
-            differing = mask | gone
-            while key < least and not clique & differing:  # both take this step, away from all that differs
-                if not (sources & common or clique in rests):
-                    cells += size
-                if clique == left or cells > most:
-                    return cells
-                left ^= bit
-                common |= bit
-                at += 1
-                bit, key, clique, sources, size = steps[at]
             near, in_kept = self._near[at], self._left[at]
             both = kept = key < least
             if kept:
@@ -194,6 +213,8 @@ class SizeEstimator:
                 in_kept ^= bit
                 before, near = near, self._near[at]
                 both = not (mask | gone) & bit
+                if not both:
+                    watched.add(self._places.get(clique ^ bit, -1))
                 gone &= ~bit
                 touched = clique & mask if both else clique & left & ~bit
             else:
@@ -214,11 +235,13 @@ class SizeEstimator:
                     low = touched & -touched
                     touched ^= low
                     other = low.bit_length() - 1
-                    joined = ((dirty[other] if mask & low else before[other]) | rest) & ~taken
+                    had = dirty[other] if mask & low else None
+                    joined = ((before[other] if had is None else had) | rest) & ~taken
                     if joined != near[other] or not in_kept & low:
-                        dirty[other] = joined
-                        keys[other] = (known.get(joined) or cells_of(joined)) * count + other
-                        mask |= low
+                        if joined != had:
+                            dirty[other] = joined
+                            keys[other] = (known.get(joined) or cells_of(joined)) * count + other
+                            mask |= low
                     elif mask & low:
                         del dirty[other], keys[other]
                         mask ^= low
@@ -235,6 +258,49 @@ class SizeEstimator:
                     common |= bit
                 else:
                     rests.add(rest)
+                    watched.add(self._places.get(rest, -1))
+
+    def _until(self, at: int, least: float, differing: int) -> int:
+        """The first kept step from `at` on whose key is not below `least`, or whose clique has one of these
+        columns."""
+        holding = 0
+        while differing:
+            low = differing & -differing
+            differing ^= low
+            holding |= self._holding[low.bit_length() - 1]
+        holding >>= at
+        stop = at + (holding & -holding).bit_length() - 1 if holding else len(self._steps) - 1
+        while at < stop and self._steps[at].key < least:
+            at = self._greater[at]
+        return min(at, stop)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Of each kept step's clique, the step's place."""
+        return {step.clique: place for place, step in enumerate(self._steps)}
+
+    @cached_property
+    def _holding(self) -> list[int]:
+        """Of each column, the kept steps whose clique has it, as bits."""
+        found = [0] * len(self._graph)
+        for place, step in enumerate(self._steps):
+            rest = step.clique
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                found[low.bit_length() - 1] |= 1 << place
+        return found
+
+    @cached_property
+    def _greater(self) -> list[int]:
+        """Of each kept step, the next one with a larger key; of the last, which has the largest, itself."""
+        found = [len(self._steps) - 1] * len(self._steps)
+        waiting: list[int] = []
+        for place, step in enumerate(self._steps):
+            while waiting and self._steps[waiting[-1]].key < step.key:
+                found[waiting.pop()] = place
+            waiting.append(place)
+        return found
 
 
 def model_size_mb(

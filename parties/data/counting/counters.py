@@ -35,6 +35,13 @@ _ALL_CELLS = 1 << 25
 """Of all tables; where they would have more, unions have fewer cells."""
 
 
+def unjoined_bytes(cells: Iterable[int]) -> int:
+    """Of the tables of cliques of so many cells, of which none is inside another, where they are too large to be
+    joined to unions; 0 for smaller ones, whose unions have 256 MiB at most."""
+    whole = sum(cells)
+    return 8 * whole if whole > _ALL_CELLS else 0
+
+
 class Counters:
     """Counters of a few unions of the cliques, or a few rows' codes; and every marginal inside one of the
     cliques.

@@ -26,6 +26,8 @@ STEEPNESS = 2.2
 USUAL = 0.8
 """The chance that a class has a column's usual order of values."""
 SEED = 20_000
+MANY_CELLS = 1 << 16
+"""Of a marginal whose classes are added by a product of matrices."""
 
 
 class PresumedTable:
@@ -49,13 +51,24 @@ class PresumedTable:
         return [self._marginal(clique) for clique in cliques]
 
     def _marginal(self, clique: Clique) -> NDArray[np.int64]:
-        total: NDArray[np.float64] | None = None
-        for number, share in enumerate(self._classes):
-            cells = np.array([share])
-            for name in clique:
-                cells = np.multiply.outer(cells, self._columns[name][number]).ravel()
-            total = cells if total is None else total + cells
-        assert total is not None
-        bounds = np.rint(np.cumsum(total) * self._rows).astype(np.int64)
+        total = self._shares(clique)
+        np.cumsum(total, out=total)
+        total *= self._rows
+        bounds = np.rint(total, out=total).astype(np.int64)
         bounds[-1] = self._rows
         return np.diff(bounds, prepend=0)
+
+    def _shares(self, clique: Clique) -> NDArray[np.float64]:
+        """Of the cells: what the classes say, together."""
+        parts = self._classes[:, None]
+        *others, last = clique
+        for name in others:
+            parts = (parts[:, :, None] * self._columns[name][:, None, :]).reshape(CLASSES, -1)
+        if parts.shape[1] * self._columns[last].shape[1] >= MANY_CELLS:
+            # A product of matrices adds the classes in one go.
+            added: NDArray[np.float64] = parts.T @ self._columns[last]
+            return added.reshape(-1)
+        total = np.zeros(parts.shape[1] * self._columns[last].shape[1])
+        for part, of_last in zip(parts, self._columns[last], strict=True):
+            total += np.multiply.outer(part, of_last).reshape(-1)
+        return total

@@ -84,7 +84,8 @@ def check_workload(table: Table, names: tuple[str, ...], domain: Domain | None) 
         table.integer("seed", 0, low=0)
         joined = degree + ("label" in table)
         largest = math.prod(sorted(domain.sizes.values())[-joined:]) if domain is not None else MAX_CELLS
-        if "count" in table and count <= MAX_CANDIDATES and largest <= MAX_CELLS:
+        sets = count if "count" in table else math.comb(len(names), degree) * 2**joined
+        if sets <= MAX_CANDIDATES and largest <= MAX_CELLS:
             return
     if len(table.problems) > before or domain is None:
         return

@@ -17,6 +17,7 @@ Standard library only at import.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -172,20 +173,16 @@ def _column_sets(
     """(sets of the closure that some resolution brings within the cells, with the most cells they may have;
     the workload's others)."""
     found: dict[Clique, int] = {}
-    left_out: list[Clique] = []
-    size_of = domain.sizes
+    left_out: set[Clique] = set()
+    sizes = domain.sizes
+    coarsest, finest = ({name: min(size, of) for name, size in sizes.items()} for of in (SIZES[0], SIZES[-1]))
     for clique in workload.closure:
-        sizes = [size_of[name] for name in clique]
-        coarsest, finest = 1, 1
-        for size in sizes:
-            coarsest *= min(size, SIZES[0])
-            finest = min(finest * min(size, SIZES[-1]), most)
         if len(clique) == 1:
-            found[clique] = sizes[0]
-        elif coarsest <= most:
-            found[clique] = finest
+            found[clique] = sizes[clique[0]]
+        elif math.prod(map(coarsest.__getitem__, clique)) <= most:
+            found[clique] = min(math.prod(map(finest.__getitem__, clique)), most)
         else:
-            left_out.append(clique)
+            left_out.add(clique)
     return found, tuple(clique for clique in workload.cliques if clique in left_out)
 
 

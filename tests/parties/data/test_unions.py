@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Clique
 from parties.data.counting import counters
-from parties.data.counting.counters import Counters
+from parties.data.counting.counters import Counters, unjoined_bytes
 from tests.synth.oracles import codes_domain
 
 sizes_of = st.lists(st.sampled_from([1, 2, 3, 10, 30]), min_size=2, max_size=8)
@@ -75,3 +75,12 @@ def test_unions_are_smaller_where_all_tables_would_be_too_large(monkeypatch: pyt
         np.testing.assert_array_equal(one, other)
     for (a, b), found in zip(cliques, counts, strict=True):
         np.testing.assert_array_equal(found, np.bincount(codes[a] * 10 + codes[b], minlength=100))
+
+
+def test_what_tables_too_large_to_be_joined_take_is_told_without_making_them() -> None:
+    domain = codes_domain(**{f"c{place:02d}": 1000 for place in range(9)})
+    pairs = list(combinations(domain.names, 2))
+    unions = Counters(domain, pairs)._small_unions()
+    assert sorted(unions) == pairs  # none joined: 36 tables of 8 MB
+    assert unjoined_bytes(map(domain.cells, pairs)) == 8 * sum(map(domain.cells, unions)) == 288_000_000
+    assert unjoined_bytes(map(domain.cells, pairs[:33])) == 0
