@@ -131,14 +131,14 @@ def run(tree: Tree, protocol: PeerProtocol, place: Path, name: str, inputs: tupl
             time.sleep(_SETTLE_S)
             return _cpu_s([party.process.pid for party in parties])
 
+        before = after = None
         wait_for(programme.READY)
-        before = clocks()
         for timer in range(1, programme.REPETITIONS + 1):
             before = clocks()
             for party in parties:
                 party.open_gate()
             wait_for(timer)
-        after = clocks()
+            after = clocks()
         for party in parties:
             party.open_gate()
         wait_for(None)

@@ -34,7 +34,7 @@ def gate():
 
 
 def scores():
-    d = x.get_vector() - c.get_vector()
+    d = x - c
     signs = 1 - 2 * d.less_than(0, bits - 1)
     return [
         sint.dot_product(signs.get_vector(first, after - first), d.get_vector(first, after - first))
@@ -52,26 +52,22 @@ def select():
 
 
 def multiply():
-    product.assign_vector(x.get_vector() * y.get_vector())
-    return []
+    return [x * y]
 
 
 def rounds():
-    power.assign_vector(x.get_vector())
+    power = sint(0, size=cells)
+    power.update(x)
 
     @for_range(repeated)
     def _(_):
-        power.assign_vector(power.get_vector() * x.get_vector())
+        power.update(power * x)
 
-    return []
+    return [power]
 
 
-x, y, product, power = (sint.Array(cells) for _ in range(4))
-c = cint.Array(cells)
-x.input_from(0, binary=True)
-y.input_from(1, binary=True)
-if step in ("scores", "select"):
-    c.assign_vector(y.get_vector().reveal())
+x, y = (sint.get_input_from(party, size=cells, binary=True) for party in (0, 1))
+c = y.reveal() if step in ("scores", "select") else None
 take = {{"scores": scores, "select": select, "multiply": multiply, "rounds": rounds}}[step]
 break_point()
 start_timer({READY})
@@ -85,9 +81,9 @@ for timer in range(1, {REPETITIONS} + 1):
     stop_timer(timer)
 gate()
 if step == "multiply":
-    results = [sint.dot_product(product.get_vector(), x.get_vector())]
+    results = [sint.dot_product(results[0], x)]
 if step == "rounds":
-    results = [power[i] for i in range(cells)]
+    results = list(results[0])
 for result in results:
     print_ln("{RESULT} %s", result.reveal() if isinstance(result, sint) else result)
 """
