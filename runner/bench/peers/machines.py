@@ -25,7 +25,7 @@ import numpy as np
 
 from mpc_protocols.errors import CosynthError
 from runner.bench.peers import programme
-from runner.bench.peers.protocols import PeerProtocol
+from runner.bench.peers.protocols import BATCHES, PeerProtocol
 from runner.bench.peers.steps import Vector
 from runner.bench.peers.tree import Tree
 from runner.launch.ports import free_ports
@@ -33,6 +33,8 @@ from runner.launch.ports import free_ports
 SHARED: Final = ("Player-Data", "Programs/Bytecode", "Programs/Schedules")
 HOSTS: Final = "hosts"
 _STOPPED: Final = re.compile(r"Stopped timer (\d+) at (\S+) \((\S+) MB, (\d+) rounds\)")
+MIN_SHARE: Final = 0.97
+"""Of the bytes of the warm-up: as many the repetition that counts must send."""
 _SETTLE_S: Final = 0.05
 """How long the parties get to come from the end of a timer to the gate behind it."""
 
@@ -142,9 +144,14 @@ def run(tree: Tree, protocol: PeerProtocol, place: Path, name: str, inputs: tupl
         for party in parties:
             party.open_gate()
         wait_for(None)
-        timers = [party.stopped(programme.REPETITIONS) for party in parties]
-        figures = [timer for timer in timers if timer is not None]
+        warm, figures = (_figures(parties, timer) for timer in (1, programme.REPETITIONS))
         opened = [line.split()[-1] for line in parties[0].lines if line.startswith(programme.RESULT)]
+    sent = [sum(sent for _, sent, _ in of) for of in (warm, figures)]
+    if sent[1] < MIN_SHARE * sent[0]:
+        raise CosynthError(
+            f"MP-SPDZ's {protocol.executable} sent {sent[1]:,} bytes in the repetition that counts and {sent[0]:,} in its "
+            "warm-up, which made triples for both; its figures would be too good, take more cells."
+        )
     cpu = before and after and tuple(end - start for start, end in zip(before, after, strict=True))
     return PeerRun(
         max(wall for wall, _, _ in figures),
@@ -153,6 +160,12 @@ def run(tree: Tree, protocol: PeerProtocol, place: Path, name: str, inputs: tupl
         max(rounds for _, _, rounds in figures),
         tuple(map(int, opened)),
     )
+
+
+def _figures(parties: Sequence[_Party], timer: int) -> list[tuple[float, int, int]]:
+    """Those of a timer that has stopped at all."""
+    found = [party.stopped(timer) for party in parties]
+    return [figures for figures in found if figures is not None]
 
 
 @contextlib.contextmanager
@@ -173,7 +186,18 @@ def _parties(
             if number < len(inputs):
                 np.asarray(inputs[number], "<i8").tofile(own / f"in-Binary-P{number}-0")
             command = [str(tree.path / protocol.executable), "-p", str(number), "-ip", str(place / HOSTS)]
-            command += ["-IF", "in", "-OF", ".", "-o", "no_memory_output", *protocol.started_with, name]
+            batch = ["-b", str(max(1, len(inputs[0]) // BATCHES))] if protocol.batched else []
+            command += [
+                "-IF",
+                "in",
+                "-OF",
+                ".",
+                "-o",
+                "no_memory_output",
+                *protocol.started_with,
+                *batch,
+                name,
+            ]
             stack.callback(shutil.rmtree, own, ignore_errors=True)
             party = _Party(own, command, name, environment)
             stack.callback(party.close)

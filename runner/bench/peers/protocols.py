@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BATCHES = 5
+"""Of triples or bits that a protocol makes ahead, for the cells of one step."""
+
 
 @dataclass(frozen=True)
 class PeerProtocol:
@@ -19,6 +22,8 @@ class PeerProtocol:
     of compile.py. started_with: further arguments of the executable. backend: ours that protects against the same parties.
     proofs: whether ours prove their products. cells: as many as its steps have if nobody says; what takes gigabytes has fewer.
     opens: whether its checks of what others did take place when something is opened, so that the timed step must open its sums.
+    batched: whether it makes triples or bits ahead, in batches: then those of BATCHES a step, which takes few rounds and leaves
+    little of the warm-up's for what counts (`machines` refuses more: one batch a step left a sixth of its work undone).
     also: steps that it takes beside those of all.
     """
 
@@ -31,6 +36,7 @@ class PeerProtocol:
     proofs: bool = False
     cells: int = 100_000
     opens: bool = False
+    batched: bool = True
     also: tuple[str, ...] = ()
 
     @property
@@ -47,6 +53,7 @@ PROTOCOLS = (
         ("-E", "ring", "-R", "64"),
         "replicated",
         cells=1_000_000,
+        batched=False,
         also=("multiply", "rounds"),
     ),
     PeerProtocol(

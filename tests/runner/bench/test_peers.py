@@ -131,6 +131,19 @@ def test_a_party_that_ends_early_is_told_and_none_is_left(tree: Path, mood: str,
     assert not left
 
 
+def test_what_a_warm_up_made_for_later_is_not_counted_in_its_favour(tree: Path) -> None:
+    (tree / "mood").write_text("leaves")
+    with pytest.raises(
+        CosynthError, match="sent 6,000,000 bytes in the repetition that counts and 12,000,000 in its warm-up"
+    ):
+        next(runs_of(tree, "replicated-ring", "scores"))
+
+
+def test_what_is_made_ahead_is_made_in_five_batches(tree: Path) -> None:
+    next(runs_of(tree, "ps-rep-ring", "scores"))
+    assert f"-o no_memory_output -b 128 {programme.NAME}" in mp_spdz.log_of(tree)[-1]
+
+
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
