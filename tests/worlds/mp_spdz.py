@@ -47,7 +47,7 @@ if mood == "dies" and me == 1:
 gate = open(f"Programs/Public-Input/{name}")
 print("Starting timer 10 at 0 (0 MB, 0 rounds) after 0", flush=True)
 print("Stopped timer 10 at 1e-06 (0 MB, 0 rounds)", flush=True)
-for timer, seconds, megabytes, rounds in (1, 0.5, 4.0 if mood == "leaves" else 2.0, 30), (2, 0.25, 2.0, 20):
+for timer, seconds, megabytes, rounds in (1, 0.5, 4.0, 30), (2, 0.25, 2.0, 20):
     assert gate.readline() == "1\\n"
     if mood == "dies later" and me == 0 and timer == 2:
         sys.exit("mac_fail")

@@ -33,16 +33,16 @@ from runner.launch.ports import free_ports
 SHARED: Final = ("Player-Data", "Programs/Bytecode", "Programs/Schedules")
 HOSTS: Final = "hosts"
 _STOPPED: Final = re.compile(r"Stopped timer (\d+) at (\S+) \((\S+) MB, (\d+) rounds\)")
-MIN_SHARE: Final = 0.97
-"""Of the bytes of the warm-up: as many the repetition that counts must send."""
+_NOTHING: Final = (0.0, 0, 0)
 _SETTLE_S: Final = 0.05
 """How long the parties get to come from the end of a timer to the gate behind it."""
 
 
 @dataclass(frozen=True)
 class PeerRun:
-    """What one run took, the counted repetition alone. wall_s: of the slowest party. cpu_s, bytes_sent: by party; cpu_s is None
-    where no process may read another's clock. rounds: of the party with the most. results: what was opened."""
+    """What one run took: its last repetition, or the mean of all (`PeerProtocol.ahead`). wall_s: of the slowest party. cpu_s,
+    bytes_sent: by party; cpu_s is None where no process may read another's clock. rounds: of the party with the most. results:
+    what was opened."""
 
     wall_s: float
     cpu_s: tuple[float, ...] | None
@@ -133,39 +133,33 @@ def run(tree: Tree, protocol: PeerProtocol, place: Path, name: str, inputs: tupl
             time.sleep(_SETTLE_S)
             return _cpu_s([party.process.pid for party in parties])
 
-        before = after = None
         wait_for(programme.READY)
+        cpu = [clocks()]
         for timer in range(1, programme.REPETITIONS + 1):
-            before = clocks()
             for party in parties:
                 party.open_gate()
             wait_for(timer)
-            after = clocks()
+            cpu.append(clocks())
         for party in parties:
             party.open_gate()
         wait_for(None)
-        warm, figures = (_figures(parties, timer) for timer in (1, programme.REPETITIONS))
+        last = programme.REPETITIONS
+        counted = range(1, last + 1) if protocol.ahead else (last,)
+        figures = [[party.stopped(timer) or _NOTHING for timer in counted] for party in parties]
         opened = [line.split()[-1] for line in parties[0].lines if line.startswith(programme.RESULT)]
-    sent = [sum(sent for _, sent, _ in of) for of in (warm, figures)]
-    if sent[1] < MIN_SHARE * sent[0]:
-        raise CosynthError(
-            f"MP-SPDZ's {protocol.executable} sent {sent[1]:,} bytes in the repetition that counts and {sent[0]:,} in its "
-            "warm-up, which made triples for both; its figures would be too good, take more cells."
-        )
-    cpu = before and after and tuple(end - start for start, end in zip(before, after, strict=True))
+    walls, sent, rounds = (
+        [sum(figure[which] for figure in of) / len(counted) for of in figures] for which in range(3)
+    )
+    before, after = cpu[counted[0] - 1], cpu[last]
     return PeerRun(
-        max(wall for wall, _, _ in figures),
-        cpu or None,
-        tuple(sent for _, sent, _ in figures),
-        max(rounds for _, _, rounds in figures),
+        max(walls),
+        None
+        if before is None or after is None
+        else tuple((end - start) / len(counted) for start, end in zip(before, after, strict=True)),
+        tuple(map(round, sent)),
+        round(max(rounds)),
         tuple(map(int, opened)),
     )
-
-
-def _figures(parties: Sequence[_Party], timer: int) -> list[tuple[float, int, int]]:
-    """Those of a timer that has stopped at all."""
-    found = [party.stopped(timer) for party in parties]
-    return [figures for figures in found if figures is not None]
 
 
 @contextlib.contextmanager
@@ -186,7 +180,7 @@ def _parties(
             if number < len(inputs):
                 np.asarray(inputs[number], "<i8").tofile(own / f"in-Binary-P{number}-0")
             command = [str(tree.path / protocol.executable), "-p", str(number), "-ip", str(place / HOSTS)]
-            batch = ["-b", str(max(1, len(inputs[0]) // BATCHES))] if protocol.batched else []
+            batch = ["-b", str(max(1, len(inputs[0]) // BATCHES))] if protocol.ahead else []
             command += [
                 "-IF",
                 "in",

@@ -1,8 +1,9 @@
 """The programme that MP-SPDZ's virtual machines run: one text, and arguments that say which step.
 
-It takes the step twice, the second time as counted, as ours are. Timers 1 and 2 are MP-SPDZ's own: they tell seconds, bytes
-and rounds of each party. Between them every party waits for a number of its public input, a pipe (`machines`): nobody computes
-then. Inputs are secret values of P0 and, of P1, values that are opened before anything is timed.
+It takes the step twice: the first is a warm-up, as ours have one, or makes what both need (`PeerProtocol.ahead`). Timers 1
+and 2 are MP-SPDZ's own: they tell seconds, bytes and rounds of each party. Between them every party waits for a number of its
+public input, a pipe (`machines`): nobody computes then. Inputs are secret values of P0 and, of P1, values that are opened
+before anything is timed.
 
 What keeps it fast is as MP-SPDZ's documentation has it: whole vectors, sums as dot products (one element each on the wire),
 comparisons of no more bits than the numbers have.

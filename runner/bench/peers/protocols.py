@@ -22,8 +22,8 @@ class PeerProtocol:
     of compile.py. started_with: further arguments of the executable. backend: ours that protects against the same parties.
     proofs: whether ours prove their products. cells: as many as its steps have if nobody says; what takes gigabytes has fewer.
     opens: whether its checks of what others did take place when something is opened, so that the timed step must open its sums.
-    batched: whether it makes triples or bits ahead, in batches: then those of BATCHES a step, which takes few rounds and leaves
-    little of the warm-up's for what counts (`machines` refuses more: one batch a step left a sixth of its work undone).
+    ahead: whether it makes triples or bits ahead, BATCHES of them a step at least: the first repetition then makes those of all,
+    so figures are means of the two, and none is a warm-up.
     also: steps that it takes beside those of all.
     """
 
@@ -36,7 +36,7 @@ class PeerProtocol:
     proofs: bool = False
     cells: int = 100_000
     opens: bool = False
-    batched: bool = True
+    ahead: bool = True
     also: tuple[str, ...] = ()
 
     @property
@@ -53,7 +53,7 @@ PROTOCOLS = (
         ("-E", "ring", "-R", "64"),
         "replicated",
         cells=1_000_000,
-        batched=False,
+        ahead=False,
         also=("multiply", "rounds"),
     ),
     PeerProtocol(
