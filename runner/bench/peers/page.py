@@ -22,8 +22,9 @@ HEADINGS = ("", "MP-SPDZ", "Cosynth", "MP-SPDZ / Cosynth")
 UNLIKE = (
     "Least, median and most of the turns; the last column is MP-SPDZ's figure over ours of the same turn, so below 1 MP-SPDZ is "
     "better. Inputs are shared before, start-up, certificates and compiling are not in it, and every result of MP-SPDZ's is "
-    "compared with NumPy's. Bytes and rounds of MP-SPDZ are what it counts itself, without TLS, as ours are; its rounds are "
-    "those of all kinds of messages together, ours are the longest chain."
+    "compared with NumPy's. Triples and bits that it makes ahead for the step are in its figures. Bytes and rounds of MP-SPDZ "
+    "are what it counts itself, without TLS, as ours are; its rounds are those of all kinds of messages together, ours are the "
+    "longest chain."
 )
 
 
