@@ -83,9 +83,13 @@ def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, c
     return body(IdealOracle(of or facts(), counter(rows), Recorder()))
 
 
-def test_noise_free_answers_equal_the_ideal_ones_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With everybody's counts checked. A dry run on the same table gives each party's bytes, and the rounds."""
-    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
+@pytest.mark.parametrize("worth", [LATENCY_BYTES, 64 * LATENCY_BYTES])
+def test_noise_free_answers_equal_the_ideal_ones_and_are_counted(
+    worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With everybody's counts checked, near and far apart. A dry run on the same table gives each party's bytes, and
+    the rounds."""
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: worth)
     of, traffic = replace(facts(), inputs=InputRule(500)), list[Traffic]()
     assert serve(work, of, 2, traffic=traffic) == ideal(work, None, 2)
     dry = ProvedDryRun(PresumedRun(of, counter(np.concatenate([*PARTS, *CONTRIBUTORS[:2]])), 3, 2))
