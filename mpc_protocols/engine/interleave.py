@@ -127,7 +127,11 @@ def interleave(
     first: Turns, run_first: Callable[[], A], second: Turns, run_second: Callable[[], B]
 ) -> tuple[A, B]:
     """Results of two protocols that take turns; each uses its own streams only. Raises what either raises,
-    first come."""
+    first come.
+
+    What is due at the first exchange of the first protocol (`agreement`) is done at that of both, also where the
+    first one exchanges nothing.
+    """
     other, before = _Second(run_second), first.turn
 
     def turn() -> None:
@@ -137,6 +141,8 @@ def interleave(
     first.turn, second.turn = turn, other.turn_of_second
     try:
         result = run_first()
+        other.turn_of_first()  # sends first what it has to, if the first protocol has sent nothing
+        before()
         return result, other.end()
     except BaseException:
         other.stop()

@@ -118,3 +118,40 @@ def test_all_hear_who_announces_something_else() -> None:
         return announce(wire.fork("agree"), bytes([wire.me == 2] * 32))()
 
     assert network.run([party] * 3) == [2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "name", [backend.name for backend in BACKENDS if isinstance(backend, DistributedBackend)]
+)
+def test_one_exchange_at_most_leaves_before_all_have_authorised_a_selection(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the scores take no message, since all answers are 0, and only the noise beside them does."""
+    backend, sizes = BACKENDS[name], {"a": 3, "b": 4, "c": 5}
+    assert isinstance(backend, DistributedBackend)
+    arena = Arena.of(backend, sizes, adjacency="add-remove", unit_rows=1, row_cap=1000)
+    rows = [np.stack([np.arange(40) % size for size in sizes.values()], axis=1)] * arena.parties
+    heard: dict[int, int] = {}
+    asked: list[str] = []
+
+    def told(stream: Wire, value: bytes) -> Confirm:
+        confirm, before = announce(stream, value), stream.traffic().rounds
+
+        def confirmed() -> int | None:
+            if asked and stream.me not in heard:
+                heard[stream.me] = stream.traffic().rounds - before
+            return confirm()
+
+        return confirmed
+
+    def script(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare(PAIRS)
+        oracle.total(Fraction(1, 64))
+        asked.append("selection")
+        answers = [np.zeros(oracle.facts.cells(pair)) for pair in PAIRS]
+        return oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1, 10))
+
+    monkeypatch.setattr(sourced_engine, "announce", told)
+    arena.run(script, rows, Coins("agreement"))
+    assert sorted(heard) == list(range(arena.computing))
+    assert max(heard.values()) <= 1, heard

@@ -6,7 +6,7 @@ chain, a ripple or a prefix tree, gives all bits of d; s is the highest. Then
     |d| = (d ^ s) + s        bit by bit, the second s as a bit of weight 1
 
 and the numbers of a candidate are added up by full adders (`addition`), 64 cells to a word, then the 64
-lanes. ANDs: k - 1 a cell for the chain, or about k (lg k + 2) / 2 for its tree, and about k for the sum. Rounds:
+lanes. ANDs: k - 1 a cell for the chain, or about 0.9 k lg k for its tree, and about k for the sum. Rounds:
 k - 1 or 1 + lg k, then lg (n / 64) for n cells of the largest candidate and 7 for the lanes. Where c is 0, |x - c| =
 x is added as a ring share, without a message.
 

@@ -359,3 +359,66 @@ def test_a_failed_proof_beside_is_not_covered_by_another_one(
     for honest in (0, 2):
         assert "Party 0 says that party 1 sent it products" in found[honest][0], found
         assert all("were not found to be right" in said for said in found[honest][1:]), found
+
+
+@pytest.mark.parametrize("sooner", [20, 1, 0, -1])
+@pytest.mark.parametrize("wrong", [None, 1, 3])
+def test_noise_beside_is_converted_once_it_is_proved_whoever_proves_it(
+    sooner: int, wrong: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products that are noted beside may be proved by the first protocol, before, while, or after the second would: it waits
+    for that proof, and opens nothing under a mask if it fails.
+
+    sooner: by so many rounds the first protocol begins to prove, which takes it longer than the second to prove what is left.
+    wrong: the number of the message beside, of party 1, that is another one.
+    """
+    converted = noted_conversions(monkeypatch)
+
+    def slow(trio: Trio, transcript: Transcript, **given: Any) -> None:
+        for _ in range(0 if trio.stream else 8):
+            trio.turn()
+        prove(trio, transcript, **given)
+
+    monkeypatch.setattr(proved_gates, "prove", slow)
+    bits = deal_bits(RNG.integers(0, 2**63, (6, 1), dtype=np.uint64), RNG)
+
+    def body(wire: Any, multiplications: int = 0, spoilt: int | None = None) -> Any:
+        trio = Trio(wire)
+        fork = trio.fork("noise")
+        if spoilt is not None and wire.me == 1:
+            fork.wire = CheatingWire(fork.wire, lambda n, peer, p: flipped(p) if n == spoilt else None)
+        beside = ProvedGates(fork)
+        gates = ProvedGates(trio, beside)
+        x = bits[wire.me]
+
+        def first() -> None:
+            for _ in range(multiplications):
+                gates.and_bits(x, x)
+            if multiplications:
+                gates.verify()
+
+        def second() -> RingShare:
+            noise = beside.weighted_sum(x, [1, 2, 4, 8, 16, -31], 40, np.uint32)
+            return in_ring(beside, noise)
+
+        return interleave(gates, first, beside, second)[1]
+
+    products = list[int]()
+    verify = ProvedGates.verify
+
+    def counted(self: ProvedGates) -> None:
+        products.append(self.trio.wire.traffic().rounds)
+        verify(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProvedGates, "verify", counted)
+        outcomes(body)
+    converted.clear()
+    found = outcomes(lambda wire: body(wire, max(products) - sooner, wrong))
+    if wrong is None:
+        assert sorted(converted) == [0, 1, 2]
+        values = to_bits(bits[0].own ^ bits[0].next ^ bits[1].next, 40, np.uint32)
+        weights = np.array([1, 2, 4, 8, 16, -31]).astype(np.uint32)
+        assert (found[0].own + found[0].next + found[1].next == weights @ values).all()
+    else:
+        assert not converted and accused(found, 1), found
