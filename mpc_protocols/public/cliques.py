@@ -33,6 +33,8 @@ MAX_SHARED_CELLS: Final = 1 << 28
 MAX_DERIVED_CELLS: Final = 1 << 30
 """Cells of all handles' marginals that are sums of shared ones, which parties keep; all subsets of 15 columns
 have fewer."""
+COUNTED_TOGETHER: Final = 1 << 22
+"""Cells of marginals over columns' own values that are held at once while they are summed to levels."""
 MAX_LEVELS: Final = 16
 """Levels of one column in a run."""
 MAX_COMPARED: Final = 1 << 28
@@ -375,14 +377,28 @@ def counts_at_levels(counts: LocalCounts, facts: StudyFacts, levels: Sequence[Le
                     f"The clique {clique} has {facts.cells(clique)} cells, at most {MAX_CELLS} can be counted; leave a "
                     "column out."
                 )
-        return [
-            Derivation(
-                fine,
-                tuple(facts.sizes[name] for name in fine),
-                tuple(range(len(fine))),
-                tuple(of_level[name].bins if name in of_level else None for name in clique),
-            ).apply(cells)
-            for clique, fine, cells in zip(cliques, finest, counts(finest), strict=True)
-        ]
+        found: list[NDArray[np.int64]] = []
+        for block in _together(list(map(facts.cells, finest))):
+            for clique, fine, cells in zip(cliques[block], finest[block], counts(finest[block]), strict=True):
+                derivation = Derivation(
+                    fine,
+                    tuple(facts.sizes[name] for name in fine),
+                    tuple(range(len(fine))),
+                    tuple(of_level[name].bins if name in of_level else None for name in clique),
+                )
+                found.append(derivation.apply(cells))
+        return found
 
     return at_levels
+
+
+def _together(cells: Sequence[int]) -> Iterator[slice]:
+    """Consecutive marginals of these cells that are held at once: at most `COUNTED_TOGETHER`, or a single one."""
+    start, held = 0, 0
+    for place, own in enumerate(cells):
+        if place > start and held + own > COUNTED_TOGETHER:
+            yield slice(start, place)
+            start, held = place, 0
+        held += own
+    if cells:
+        yield slice(start, len(cells))

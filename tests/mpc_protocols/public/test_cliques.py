@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, islice, permutations
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique, Level, StudyFacts
+from mpc_protocols.public import cliques
 from mpc_protocols.public.cliques import MAX_DERIVED_CELLS, MAX_LEVELS, CliqueRegister
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
@@ -143,6 +145,32 @@ def test_what_is_derived_and_kept_is_limited() -> None:
     with pytest.raises(StudyInvalid, match="were to be sums of shared ones, at most 1073741824"):
         known.to_share(orders[-1:])
     assert known.register(orders[:1]) == [0]
+
+
+def test_counts_of_levels_hold_few_marginals_of_own_values_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is held at once, they are the same sums."""
+    known = register(a=6, b=5, c=4)
+    levels = [
+        Level(f"{name}/2", name, tuple(value % 2 for value in range(size)))
+        for name, size in known.facts.sizes.items()
+    ]
+    asked: list[Clique] = [*combinations(["a/2", "b/2", "c/2"], 2), ("a/2",), ("c", "b/2", "a/2")]
+    held: list[int] = []
+
+    def own(cliques: Sequence[Clique]) -> list[np.ndarray]:
+        held.append(sum(map(known.facts.cells, cliques)))
+        return [np.arange(known.facts.cells(clique)) ** 2 for clique in cliques]
+
+    whole = cliques.counts_at_levels(own, known.facts, levels)(asked)
+    assert held == [30 + 24 + 20 + 6 + 120]
+    for most, expected in ((60, [54, 26, 120]), (1, [30, 24, 20, 6, 120])):
+        held.clear()
+        monkeypatch.setattr(cliques, "COUNTED_TOGETHER", most)
+        in_parts = cliques.counts_at_levels(own, known.facts, levels)(asked)
+        assert all(map(np.array_equal, whole, in_parts)) and held == expected
+    squares = (np.arange(30) ** 2).reshape(6, 5)
+    assert whole[0].tolist() == [squares[i::2, j::2].sum() for i in (0, 1) for j in (0, 1)]
+    assert not cliques.counts_at_levels(own, known.facts, levels)([])
 
 
 def test_levels_of_a_column_are_limited() -> None:
