@@ -42,7 +42,7 @@ from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.inherit import inherit, rake_again
 from synth.algorithms.mosaic.model_size import ModelSize, Room
-from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
+from synth.algorithms.mosaic.plan import BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
 from synth.mrf import Chains, Measurement
@@ -214,7 +214,7 @@ class MosaicRun(Heir):
 
         selecting, measuring: rho of the first selections and measurements. goes_on: asked after each batch, with its price.
         """
-        growth = GROWTH if batch_size == BATCH else FAST_GROWTH
+        growth = GROWTH if batch_size >= BATCH else FAST_GROWTH
         typical = selecting + measuring
         costs: list[Fraction] = []
         while self.candidates and self.picks < self.plan.rounds[1]:
@@ -258,7 +258,7 @@ class MosaicRun(Heir):
         epsilon = self.plan.epsilon
         select_rho = self.plan.charges.selecting(epsilon)
         while self.candidates and self.picks < rounds:
-            picks = min(FIXED_BATCH, rounds - self.picks)
+            picks = min(self.plan.batch, rounds - self.picks)
             each = self.left / (rounds - self.picks) - select_rho
             last = self.picks + picks == rounds
             priced = self._priced(dict.fromkeys(self.candidates, Fraction(1)), each, Fraction(1))

@@ -75,7 +75,11 @@ class MosaicPlan(Plan):
 
     @property
     def batch(self) -> int:
-        """Picks at a time, of an adaptive run."""
+        """Picks at a time, at most."""
+        if self.config.own_batch is not None:
+            return self.config.own_batch
+        if self.config.fixed_rounds is not None:
+            return FIXED_BATCH
         columns = len(self.domain)
         return BATCH if columns >= WIDE else max(MIN_BATCH, columns // 3)
 
@@ -90,7 +94,7 @@ class MosaicPlan(Plan):
     def batches(self) -> tuple[int, int]:
         """What is left at the end may make a few batches smaller."""
         if self.config.fixed_rounds is not None:
-            return 1, -(-self.rounds[1] // FIXED_BATCH)
+            return 1, -(-self.rounds[1] // self.batch)
         return 1, -(-self.rounds[1] // self.batch) + BATCH
 
 

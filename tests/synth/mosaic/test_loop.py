@@ -66,9 +66,16 @@ def test_a_run_spends_the_cap_and_never_more(
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0.05, 1.0, 10.0]), st.sampled_from([None, 7]))
-def test_the_cap_holds_whatever_the_answers(seed: int, epsilon: float, rounds: int | None) -> None:
-    plan = plan_for(MosaicConfig(rounds=rounds or "adaptive"), epsilon)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.05, 1.0, 10.0]),
+    st.sampled_from([None, 7]),
+    st.sampled_from(["usual", 1, 16]),
+)
+def test_the_cap_holds_whatever_the_answers(
+    seed: int, epsilon: float, rounds: int | None, batch: int | str
+) -> None:
+    plan = plan_for(MosaicConfig(rounds=rounds or "adaptive", batch=batch), epsilon)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
     run(LayeredOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
     assert guard.rho <= plan.budget.rho_cap
@@ -84,17 +91,19 @@ def test_the_columns_share_their_budget_by_weight_and_size() -> None:
     assert plan.sigma2 == plan.column_sigma2[("sex",)]
 
 
-def test_no_batch_asks_twice_for_the_same_columns_and_each_pick_is_recomputable() -> None:
-    plan = plan_for(MosaicConfig(rounds=8))
+@pytest.mark.parametrize("batch", ["usual", 3])
+def test_no_batch_asks_twice_for_the_same_columns_and_each_pick_is_recomputable(batch: int | str) -> None:
+    plan = plan_for(MosaicConfig(rounds=8, batch=batch))
+    picks = FIXED_BATCH if batch == "usual" else 3
     guard = Accountant(plan.budget)
     oracle = LayeredOracle(CODES, DOMAIN, guard, plan.charges)
     told: list[dict[str, object]] = []
     got = run(oracle, plan, lambda phase, event, **fields: told.append({"event": event, **fields}))
-    assert [len(batch[0]) > 0 for batch in oracle.selections] == [True] * math.ceil(8 / FIXED_BATCH)
+    assert [len(batch[0]) > 0 for batch in oracle.selections] == [True] * math.ceil(8 / picks)
     picked = [frozenset(clique) for clique in got.selected]
-    for start in range(0, len(picked), FIXED_BATCH):
-        batch = picked[start : start + FIXED_BATCH]
-        assert not any(a <= b for a in batch for b in batch if a is not b)
+    for start in range(0, len(picked), picks):
+        of_batch = picked[start : start + picks]
+        assert not any(a <= b for a in of_batch for b in of_batch if a is not b)
     json.dumps(told)  # everything observed is public and plain
     assert {"measured", "selected", "fitted"} <= {str(one["event"]) for one in told}
     again = LayeredOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
