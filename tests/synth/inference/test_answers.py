@@ -329,6 +329,8 @@ def test_no_question_about_columns_that_were_not_measured_together_is_answered()
         ("work ~ age", "holds texts, which have no mean"),
         ("age ~ sick + C(sick)", "collinear"),
         ("age ~ log(sick)", "functions are not computed"),
+        ("age ~ sick + 2", "cannot be read"),
+        ("age ~ 2:sick", "holds the number 2"),
         ("age ~ age", "both sides"),
         ("age ~ sick + ", "cannot be read"),
         ("share(sick == True | age < 10)", "No row can meet the conditions on age"),
