@@ -33,8 +33,9 @@ MAX_SHARED_CELLS: Final = 1 << 28
 MAX_DERIVED_CELLS: Final = 1 << 30
 """Cells of all handles' marginals that are sums of shared ones, which parties keep; all subsets of 15 columns
 have fewer."""
-COUNTED_TOGETHER: Final = 1 << 22
-"""Cells of marginals over columns' own values that are held at once while they are summed to levels."""
+BLOCK_CELLS: Final = 1 << 22
+"""Cells of one message of counts, and of marginals over columns' own values that are held at once while they are summed to
+levels: more go in blocks of whole cliques."""
 MAX_LEVELS: Final = 16
 """Levels of one column in a run."""
 MAX_COMPARED: Final = 1 << 28
@@ -378,7 +379,7 @@ def counts_at_levels(counts: LocalCounts, facts: StudyFacts, levels: Sequence[Le
                     "column out."
                 )
         found: list[NDArray[np.int64]] = []
-        for block in _together(list(map(facts.cells, finest))):
+        for block in blocks(facts, finest):
             for clique, fine, cells in zip(cliques[block], finest[block], counts(finest[block]), strict=True):
                 derivation = Derivation(
                     fine,
@@ -392,13 +393,14 @@ def counts_at_levels(counts: LocalCounts, facts: StudyFacts, levels: Sequence[Le
     return at_levels
 
 
-def _together(cells: Sequence[int]) -> Iterator[slice]:
-    """Consecutive marginals of these cells that are held at once: at most `COUNTED_TOGETHER`, or a single one."""
-    start, held = 0, 0
-    for place, own in enumerate(cells):
-        if place > start and held + own > COUNTED_TOGETHER:
-            yield slice(start, place)
-            start, held = place, 0
-        held += own
-    if cells:
-        yield slice(start, len(cells))
+def blocks(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[slice]:
+    """Consecutive cliques that travel, or are held, together: at most BLOCK_CELLS cells, or a single clique."""
+    start, cells = 0, 0
+    for position, clique in enumerate(cliques):
+        size = facts.cells(clique)
+        if position > start and cells + size > BLOCK_CELLS:
+            yield slice(start, position)
+            start, cells = position, 0
+        cells += size
+    if cliques:
+        yield slice(start, len(cliques))

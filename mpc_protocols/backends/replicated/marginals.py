@@ -15,10 +15,10 @@ from mpc_protocols.backends.replicated.sharing.ring import RingShare, segment_su
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.bitwise.packing import pack, unpack
-from mpc_protocols.engine.inputs.contribution import blocks, checked, contributions, ranges
+from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.public.cliques import Derivation
+from mpc_protocols.public.cliques import Derivation, blocks
 
 
 class MarginalSource(Marginals[RingShare]):

@@ -30,25 +30,10 @@ from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.public.cliques import counts_at_levels
+from mpc_protocols.public.cliques import blocks, counts_at_levels
 from mpc_protocols.wire import Wire
 
 SEED_BYTES = 16
-BLOCK_CELLS = 1 << 22
-"""Cells of one message: larger inputs go in blocks of whole cliques."""
-
-
-def blocks(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[slice]:
-    """Consecutive cliques that travel together: at most BLOCK_CELLS cells, or a single clique."""
-    start, cells = 0, 0
-    for position, clique in enumerate(cliques):
-        size = facts.cells(clique)
-        if position > start and cells + size > BLOCK_CELLS:
-            yield slice(start, position)
-            start, cells = position, 0
-        cells += size
-    if cliques:
-        yield slice(start, len(cliques))
 
 
 def block_cells(facts: StudyFacts, cliques: Sequence[Clique]) -> list[int]:

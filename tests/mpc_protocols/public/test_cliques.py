@@ -165,7 +165,7 @@ def test_counts_of_levels_hold_few_marginals_of_own_values_at_once(monkeypatch: 
     assert held == [30 + 24 + 20 + 6 + 120]
     for most, expected in ((60, [54, 26, 120]), (1, [30, 24, 20, 6, 120])):
         held.clear()
-        monkeypatch.setattr(cliques, "COUNTED_TOGETHER", most)
+        monkeypatch.setattr(cliques, "BLOCK_CELLS", most)
         in_parts = cliques.counts_at_levels(own, known.facts, levels)(asked)
         assert all(map(np.array_equal, whole, in_parts)) and held == expected
     squares = (np.arange(30) ** 2).reshape(6, 5)

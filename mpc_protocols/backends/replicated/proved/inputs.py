@@ -28,10 +28,11 @@ from mpc_protocols.backends.replicated.sharing.copies import DIGEST_BYTES, Copy,
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.contribution import SEED_BYTES, blocks, local_cells, ranges
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES, local_cells, ranges
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.public.cliques import blocks
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.wire import Wire
 

@@ -26,7 +26,6 @@ from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.blank import blank
-from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts
@@ -351,7 +350,7 @@ def whole_run(
 ) -> tuple[list[int], list[int]]:
     """Four selections and measurements, of which the first two make noise and the others find it; rounds and
     bytes."""
-    monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
+    monkeypatch.setattr("mpc_protocols.public.cliques.BLOCK_CELLS", 24)
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
     of = facts(row_cap=row_cap)
     cliques: list[Clique] = [("a", "b"), ("c", "d"), ("b", "c"), ("a",)]
