@@ -39,8 +39,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One thing that was measured of every run, less of which is better. of: a run -> its figure, None if it has none.
-    counted: whether it is a number of things rather than a time."""
+    """One thing that was measured of every run, less of which is better. of: a run -> its figure, None if it has none. unit: as
+    tables write it; empty for a number of things."""
 
     name: str
     of: Callable[[PeerRun], float | None]
@@ -101,13 +101,13 @@ class Compared:
             "compiled_for": list(self.protocol.compiled_for),
             "params": dict(self.ours),
             "turns": [
-                {"theirs": _told(turn.theirs), "ours": _told(turn.ours), "load": turn.load}
+                {"theirs": _figures(turn.theirs), "ours": _figures(turn.ours), "load": turn.load}
                 for turn in self.turns
             ],
         }
 
 
-def _told(run: PeerRun) -> dict[str, Any]:
+def _figures(run: PeerRun) -> dict[str, Any]:
     return {
         "wall_s": run.wall_s,
         "cpu_s": None if run.cpu_s is None else list(run.cpu_s),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 
 Counts = NDArray[np.int64]
-PRODUCT_BYTES: Final = 16
+PROVED_WORD_BYTES: Final = 16
 """What a word of ANDs is worth: 8 bytes in its message, and about as many in its proof, between 2 and 16."""
 
 
@@ -161,14 +161,14 @@ def add_two(gates: ProvedGates, a: BitShare, b: BitShare) -> BitShare:
 def carries_of(gates: ProvedGates, a: BitShare, differs: BitShare) -> BitShare:
     """The carries out of all planes of a + b, differs = a ^ b: (planes, words), in the cheaper form."""
     planes, words = a.shape
-    adder = prefix_adder(planes, words, gates.latency_bytes, PRODUCT_BYTES)
+    adder = prefix_adder(planes, words, gates.latency_bytes, PROVED_WORD_BYTES)
     return prefix_carries(gates, a, differs, adder)
 
 
 def top_bit(gates: ProvedGates, a: BitShare, b: BitShare, carry_in: bool) -> BitShare:
     """The highest bit of a + b, and of 1 if carry_in: (planes, words) to (words,), in the cheaper form."""
     low, differs = slice(len(a) - 1), a ^ b
-    worth = gates.latency_bytes * 8 // PRODUCT_BYTES  # `adder_for` counts 8 bytes a word
+    worth = gates.latency_bytes * 8 // PROVED_WORD_BYTES  # `adder_for` counts 8 bytes a word
     if adder_for(len(a) - 1, a.shape[1], worth) == "ripple":
         carry = gates.and_bits(a[:1], b[:1])
         if carry_in:
@@ -194,10 +194,10 @@ def compared_in_parts(numbers: int, pairs: int, planes: int, latency_bytes: int)
     """Whether so many comparisons of so many numbers of two parts each add up all four parts (2 rounds, 2 ANDs a
     plane), and not the parts of each number before (a carry chain): from public sizes."""
     words, carries = words_for(numbers), planes - 1
-    tree = prefix_adder(carries, words, latency_bytes, PRODUCT_BYTES) == "tree"
+    tree = prefix_adder(carries, words, latency_bytes, PROVED_WORD_BYTES) == "tree"
     chain = tree_gates(carries) if tree else [1] * carries
-    spared = (len(chain) - 2) * latency_bytes + PRODUCT_BYTES * words * sum(chain)
-    return spared > PRODUCT_BYTES * words_for(pairs) * 2 * planes
+    spared = (len(chain) - 2) * latency_bytes + PROVED_WORD_BYTES * words * sum(chain)
+    return spared > PROVED_WORD_BYTES * words_for(pairs) * 2 * planes
 
 
 def _ranks(lengths: Counts) -> Counts:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.proof.bit_products.products import VARIABLES, prove
 from mpc_protocols.backends.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.backends.replicated.proved.addition import (
-    PRODUCT_BYTES,
+    PROVED_WORD_BYTES,
     carry_saved,
     compress,
     stacked,
@@ -368,8 +368,8 @@ def test_halvings(losses: int, words: int, latency_bytes: int) -> int:
     bit, where nothing is multiplied."""
     cost, spent, halvings = list[int](), 0, 0
     while losses > 1:
-        cost.append(spent + latency_bytes + PRODUCT_BYTES * TEST_BITS * losses * words)
-        spent += latency_bytes + PRODUCT_BYTES * (losses // 2) * words
+        cost.append(spent + latency_bytes + PROVED_WORD_BYTES * TEST_BITS * losses * words)
+        spent += latency_bytes + PROVED_WORD_BYTES * (losses // 2) * words
         losses -= losses // 2
         halvings += 1
     cost.append(spent)
