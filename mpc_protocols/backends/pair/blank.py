@@ -43,8 +43,9 @@ class _BlankChoosing(Choosing):
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def _piece(self, size: int) -> tuple[Words, Blocks]:
-        self._link.send(self._link.peer, blank((blocks_for(LEVELS) - 1, size), np.uint64))
+    def _piece(self, size: int, given: Words | None) -> tuple[Words, Blocks]:
+        blocks = blocks_for(LEVELS) - (given is None)
+        self._link.send(self._link.peer, blank((blocks, size), np.uint64))
         return blank(size, np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankChoosing:
@@ -55,8 +56,9 @@ class _BlankOffering(Offering):
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def _piece(self, size: int) -> tuple[Blocks, Blocks]:
-        self._link.receive(self._link.peer, (blocks_for(LEVELS) - 1, size), np.uint64)
+    def _piece(self, size: int, are_given: bool) -> tuple[Blocks, Blocks]:
+        blocks = blocks_for(LEVELS) - (not are_given)
+        self._link.receive(self._link.peer, (blocks, size), np.uint64)
         return blank((LANES, size, 2), np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankOffering:

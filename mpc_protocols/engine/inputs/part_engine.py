@@ -18,6 +18,7 @@ from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.grouped_sums import CellsOf, G, GroupedL1Sums, R
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.public.answers import Answers
 
 D = TypeVar("D")
 """What sums of distances come as."""
@@ -34,14 +35,18 @@ class PartL1Sums(GroupedL1Sums[G, Elements, R], Generic[G, R, D]):
             cells, compared = layout.by_dealer(map(self._cells, layout.ranges)), answers.nonzero
             sums[layout.candidates] += layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
             lengths = layout.sums(0, compared.astype(np.int64), np.int64)
-            differences = cells[compared]
-            if not len(differences):
-                continue
-            if self._answers.leads:
-                differences -= answers.cells[compared]
-            self.signs += len(differences)
-            distances.append((layout.candidates, self._distances(differences, lengths)))
+            if count := int(np.count_nonzero(compared)):
+                self.signs += count
+                distances.append((layout.candidates, self._compared(answers, cells, lengths)))
         return self._total(sums, distances)
+
+    def _compared(self, answers: Answers, cells: Elements, lengths: NDArray[np.int64]) -> D:
+        """The sums of |x - c| over the cells of a group whose c is not 0: so many of each candidate. cells:
+        this party's parts of all."""
+        differences = cells[answers.nonzero]
+        if self._answers.leads:
+            differences -= answers.cells[answers.nonzero]
+        return self._distances(differences, lengths)
 
     @abstractmethod
     def _distances(self, differences: Elements, lengths: NDArray[np.int64]) -> D:

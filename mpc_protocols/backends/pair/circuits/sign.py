@@ -18,6 +18,7 @@ cell, 5 rounds. Threat model: `transfers.lookup`, `gmw`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -102,9 +103,13 @@ def carry_pieces(cells: int) -> list[int]:
 
 def carry_demand(planes: int, words: int, adder: Adder) -> Demand:
     """Transfers for `carry` of one piece."""
-    fields = carry_fields(planes)
-    gates = sum(merges(len(fields), adder)) * words
-    return lookups_demand(fields, words) + Demand(bits=(gates, gates))
+    return lookups_demand(carry_fields(planes), words) + joined_demand(planes, words, adder)
+
+
+def joined_demand(planes: int, words: int, adder: Adder) -> Demand:
+    """Transfers for `joined_fields` of the fields of so many planes."""
+    gates = sum(merges(len(carry_fields(planes)), adder)) * words
+    return Demand(bits=(gates, gates))
 
 
 def carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Words:
@@ -128,7 +133,11 @@ def carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Wor
 
 def _carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Words:
     transfers.reserve(carry_demand(len(planes), planes.shape[1], adder))
-    found = lookups(transfers, carry_fields(len(planes)), x, planes)
+    return joined_fields(transfers, lookups(transfers, carry_fields(len(planes)), x, planes), adder)
+
+
+def joined_fields(transfers: Transfers, found: Sequence[Words], adder: Adder) -> Words:
+    """The carry out of fields, (words,). found: of each, from the lowest, what its table says: (outputs, words)."""
     generate = np.stack([of[0] for of in found])
     propagate = np.stack([of[-1] for of in found])  # the lowest is never used
     return (

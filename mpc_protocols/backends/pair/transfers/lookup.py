@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.pair.link import Link
 from mpc_protocols.backends.pair.transfers.bit_matrix import LANES, cells_of
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
 from mpc_protocols.backends.pair.transfers.transfer_pool import Demand, Shorts
@@ -91,66 +92,76 @@ def lookups(transfers: Transfers, fields: Sequence[Field], x: Elements, planes: 
     transfers.need(lookups_demand(fields, words))
     mine = [of for of in fields if of.chooser == link.me]
     others = [of for of in fields if of.chooser != link.me]
-    chosen = transfers.chosen_shorts(words * _bits(mine))
-    offered = transfers.offered_shorts(words * _bits(others))
+    chosen = transfers.chosen_shorts(words * bits_of(mine))
+    offered = transfers.offered_shorts(words * bits_of(others))
     choices = chosen.choices.reshape(-1, words)
     if mine:
         asked = np.concatenate([planes[of.start : of.start + of.table.bits] for of in mine])
         link.send(link.peer, asked ^ choices)
     link.turn()
-    flips = _numbers(link.receive(link.peer, (_bits(others), words), np.uint64), others, cells)
+    flips = numbers_of(link.receive(link.peer, (bits_of(others), words), np.uint64), others, cells)
     found: dict[Field, Elements] = {}
     place = 0
     for of, flip in zip(others, flips, strict=True):
         piece = slice(place * words, (place + of.table.bits) * words)
-        entries = _masked_entries(of.table, offered.base[:, piece], offered.difference[:, piece], cells)
-        found[of] = _offer(transfers, of, flip, (x >> x.dtype.type(of.start)), entries)
+        mask = mask_of_all(of.table, offered.base[:, piece], offered.difference[:, piece])
+        found[of] = offer(link, of, x, cells_of(mask, cells), flip)
         place += of.table.bits
     link.turn()
     place = 0
-    for of, choice in zip(mine, _numbers(choices, mine, cells), strict=True):
+    for of, choice in zip(mine, numbers_of(choices, mine, cells), strict=True):
         strings = chosen.values[:, place * words : (place + of.table.bits) * words]
-        mask = _xor_of_strings(strings, of.table.bits)
-        entries = cells_of(mask, cells).astype(of.table.dtype)
-        entries ^= link.receive(link.peer, cells, of.table.dtype)
-        entries >>= choice.astype(of.table.dtype) * of.table.dtype(of.table.outputs)
-        found[of] = entries & of.table.dtype((1 << of.table.outputs) - 1)
+        found[of] = read(link, of, cells_of(xor_of_strings(strings, of.table.bits), cells), choice)
         place += of.table.bits
     return [to_planes(found[of].astype(np.uint32), of.table.outputs) for of in fields]
 
 
-def _offer(transfers: Transfers, field: Field, flip: Elements, own: Elements, mask: Elements) -> Elements:
-    """Send the entries of a table; this party's shares. own: its elements, the field's bits lowest."""
-    table = field.table
+def offer(link: Link, field: Field, x: Elements, masks: Shorts, flips: Elements | None = None) -> Elements:
+    """Send the entries of a table for each cell; this party's shares. x: its elements. masks: of all entries.
+    flips: e, 0 if none are given."""
+    table, mask = field.table, masks.astype(field.table.dtype)
     entries = len(table.values)
-    number = (own & own.dtype.type(entries - 1)).astype(np.intp)
-    number += flip.astype(np.intp) << table.bits
+    number = (x >> x.dtype.type(field.start) & x.dtype.type(entries - 1)).astype(np.intp)
+    if flips is not None:
+        number += flips.astype(np.intp) << table.bits
     first = mask & table.dtype((1 << table.outputs) - 1)
     message = table.messages.take(number)
     message ^= mask
     message ^= first * table.dtype(table.chunks(np.ones(entries, np.bool_)) // ((1 << table.outputs) - 1))
-    transfers.link.send(transfers.link.peer, message)
+    link.send(link.peer, message)
     share: Elements = table.values.reshape(-1).take(number) ^ first
     return share
 
 
-def _masked_entries(table: PublicTable, base: Shorts, difference: Shorts, cells: int) -> Elements:
-    """The masks of all entries in their chunks, from both strings of each transfer: (cells,)."""
+def read(link: Link, field: Field, masks: Shorts, choices: Elements) -> Elements:
+    """Receive the entries of a table for each cell; this party's shares. masks: of entry a, in its chunk.
+    choices: a."""
+    table = field.table
+    entries = masks.astype(table.dtype)
+    entries ^= link.receive(link.peer, len(masks), table.dtype)
+    entries >>= choices.astype(table.dtype) * table.dtype(table.outputs)
+    found: Elements = entries & table.dtype((1 << table.outputs) - 1)
+    return found
+
+
+def mask_of_all(table: PublicTable, base: Shorts, difference: Shorts) -> Shorts:
+    """The masks of all entries in their chunks, from both strings of each transfer: (64, m words) to
+    (64, words)."""
     words = base.shape[1] // table.bits
-    mask = _xor_of_strings(base, table.bits)
+    mask = xor_of_strings(base, table.bits)
     for bit in range(table.bits):
         with_bit = table.chunks((np.arange(len(table.values)) >> bit & 1).astype(np.bool_))
         mask ^= difference[:, bit * words : (bit + 1) * words] & np.uint32(with_bit)
-    return cells_of(mask, cells).astype(table.dtype)
+    return mask
 
 
-def _xor_of_strings(strings: Shorts, bits: int) -> Shorts:
+def xor_of_strings(strings: Shorts, bits: int) -> Shorts:
     """Of the transfers of each cell: (64, bits * words) to (64, words), a copy."""
     joined: Shorts = np.bitwise_xor.reduce(strings.reshape(LANES, bits, -1), axis=1)
     return joined
 
 
-def _numbers(planes: Words, fields: Sequence[Field], cells: int) -> list[Elements]:
+def numbers_of(planes: Words, fields: Sequence[Field], cells: int) -> list[Elements]:
     """The numbers whose planes stand one field after the other."""
     found: list[Elements] = []
     place = 0
@@ -160,5 +171,5 @@ def _numbers(planes: Words, fields: Sequence[Field], cells: int) -> list[Element
     return found
 
 
-def _bits(fields: Sequence[Field]) -> int:
+def bits_of(fields: Sequence[Field]) -> int:
     return sum(of.table.bits for of in fields)

@@ -1,8 +1,8 @@
 """Oblivious transfers by the million from 130 base transfers: SoftSpokenOT (Roy, CRYPTO 2022), its
 semi-honest part, k = 5.
 
-Problem: one party (choosing) has random bits c_i and gets for each a string m_i[c_i]; the other (offering)
-gets both strings m_i[0], m_i[1]. From 128 bits Delta of the offering party, of which the choosing one knows
+Problem: one party (choosing) has bits c_i, random ones or its own, and gets for each a string m_i[c_i]; the
+other (offering) gets both strings m_i[0], m_i[1]. From 128 bits Delta of the offering party, of which the choosing one knows
 nothing, both expand trees (`ggm`) to rows of 128 bits with q_i = v_i ^ c_i Delta (`docs/design/pair.md` 2),
 and
 
@@ -12,9 +12,9 @@ Who learns what: nothing but the above. Every stream position is used once: piec
 the keys live, and a fork has streams of its own. Assumptions: AES-CTR, and fixed-key AES as a
 correlation-robust hash. Semi-honest parties only: one that deviates may learn bits of Delta.
 
-Cost: one byte for eight blocks but one a transfer, from the choosing party (3.125 for k = 5), one message a
-piece; 60 to 90 ns of each party. k = 4: 3.875 bytes and a tenth less CPU; k = 6: 2.625 and half as much more;
-k = 8: 1.875 and four times as much.
+Cost: one byte for eight blocks but one a transfer, from the choosing party (3.125 for k = 5; 3.25 where the
+choices are its own), one message a piece; 60 to 90 ns of each party. k = 4: 3.875 bytes and a tenth less CPU;
+k = 6: 2.625 and half as much more; k = 8: 1.875 and four times as much.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def base_count(levels: int = LEVELS) -> int:
     return blocks_for(levels) * levels
 
 
-def message_bytes(words: int, levels: int = LEVELS) -> int:
-    """Bytes that the choosing party sends for `words` words of 64 transfers."""
-    return 8 * words * (blocks_for(levels) - 1)
+def message_bytes(words: int, levels: int = LEVELS, are_given: bool = False) -> int:
+    """Bytes that the choosing party sends for `words` words of 64 transfers, of random choices or its own."""
+    return 8 * words * (blocks_for(levels) - (not are_given))
 
 
 class _Streams:
@@ -143,26 +143,27 @@ class _Extension:
 class Choosing(_Extension):
     """The party that gets one string of each pair, for random choices. Secret, without a printed form."""
 
-    def extend(self, words: int) -> Iterator[tuple[slice, Words, Blocks]]:
+    def extend(self, words: int, choices: Words | None = None) -> Iterator[tuple[slice, Words, Blocks]]:
         """For each piece of `words` words: its words, the choices (words,), and the strings chosen, rows (64,
-        words, 2).
+        words, 2). choices: those of this party; None: random ones.
 
         Sends one message a piece. The caller takes all pieces.
         """
         start = 0
         for size in pieces(words):
-            yield slice(start, start + size), *self._piece(size)
+            piece = slice(start, start + size)
+            yield piece, *self._piece(size, None if choices is None else choices[piece])
             start += size
 
-    def _piece(self, size: int) -> tuple[Words, Blocks]:
+    def _piece(self, size: int, given: Words | None) -> tuple[Words, Blocks]:
         operation, permutation = self._next()
         room, planes = self._rows(size)
         corrections = np.empty((self._streams.blocks, size), np.uint64)
         for blocks, streams in self._streams.draw(size, operation):
             corrections[blocks] = _fold(streams, self._of(planes, blocks))
-        choices = corrections[0].copy()
-        corrections[1:] ^= choices
-        self._link.send(self._link.peer, corrections[1:])
+        choices = corrections[0].copy() if given is None else given
+        corrections ^= choices
+        self._link.send(self._link.peer, corrections if given is not None else corrections[1:])
         transpose(room.reshape(LANES, 2 * size))
         return choices, permutation.hash(room)
 
@@ -187,30 +188,32 @@ class Offering(_Extension):
         packed = np.packbits(in_rows.astype(np.uint8).reshape(-1), bitorder="little")
         self.difference = packed.view(np.uint64).copy()
 
-    def extend(self, words: int) -> Iterator[tuple[slice, Blocks, Blocks]]:
+    def extend(self, words: int, are_given: bool = False) -> Iterator[tuple[slice, Blocks, Blocks]]:
         """For each piece of `words` words: its words, and both strings of each pair, rows (64, words, 2).
+        are_given: whether the other party's choices are its own.
 
         Receives one message a piece. Raises `ProtocolAborted` for one of another size.
         """
         start = 0
         for size in pieces(words):
-            yield slice(start, start + size), *self._piece(size)
+            yield slice(start, start + size), *self._piece(size, are_given)
             start += size
 
-    def _piece(self, size: int) -> tuple[Blocks, Blocks]:
+    def _piece(self, size: int, are_given: bool) -> tuple[Blocks, Blocks]:
         operation, permutation = self._next()
         room, planes = self._rows(size)
-        corrections = self._link.receive(self._link.peer, (self._streams.blocks - 1, size), np.uint64)
+        first = 0 if are_given else 1  # the first block that has a correction
+        corrections = self._link.receive(self._link.peer, (self._streams.blocks - first, size), np.uint64)
         for blocks, streams in self._streams.draw(size, operation):
             rows = self._of(planes, blocks)
             _fold(streams, rows)
-            later = slice(max(blocks.start, 1), blocks.stop)
+            later = slice(max(blocks.start, first), blocks.stop)
             rows = rows[later.start - blocks.start :]
-            rows ^= corrections[later.start - 1 : later.stop - 1, np.newaxis] & self._masks[later]
+            rows ^= corrections[later.start - first : later.stop - first, np.newaxis] & self._masks[later]
         transpose(room.reshape(LANES, 2 * size))
-        first = permutation.hash(room)
+        base = permutation.hash(room)
         room ^= self.difference
-        return first, permutation.hash(room)
+        return base, permutation.hash(room)
 
     def fork(self, link: Link) -> Offering:
         """As `Choosing.fork`."""

@@ -24,7 +24,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from mpc_protocols.backends.pair.link import Link
+from mpc_protocols.backends.pair.transfers.bit_matrix import LANES
 from mpc_protocols.backends.pair.transfers.fixed_key import Blocks
 from mpc_protocols.backends.pair.transfers.ot_extension import Choosing, Offering, start
 from mpc_protocols.backends.pair.transfers.transfer_pool import (
@@ -119,11 +122,34 @@ class Transfers:
         come."""
         self._ask(demand, PoolLevel.refill)
 
-    def _ask(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> None:
+    def _ask(
+        self,
+        demand: Demand,
+        question: Callable[[PoolLevel, int], int],
+        receive: Callable[[], None] | None = None,
+    ) -> None:
         self._make(
             self._chosen.ask(question, demand.of(self.link.me)),
             self._offered.ask(question, demand.of(self.link.peer)),
+            receive,
         )
+
+    def choose(self, own: Words, others: int, demand: Demand) -> tuple[Blocks, tuple[Blocks, Blocks]]:
+        """Transfers in which each party makes its own choices: this one `own`, (n,), the peer `others` words. Strings
+        chosen, (64, n, 2), and both strings of each of the peer's.
+
+        As `reserve` of a demand besides, in the same round; 1 round also if it lacks nothing.
+        """
+        chosen = [values for _, _, values in self._choosing.extend(len(own), own)]
+        both: list[tuple[Blocks, Blocks]] = []
+
+        def receive() -> None:
+            both.extend((first, second) for _, first, second in self._offering.extend(others, True))
+
+        self._ask(demand, PoolLevel.shortfall, receive)
+        nothing: Blocks = np.empty((LANES, 0, 2), np.uint64)
+        first, second = (np.concatenate([nothing, *(pair[side] for pair in both)], axis=1) for side in (0, 1))
+        return np.concatenate([nothing, *chosen], axis=1), (first, second)
 
     def operation(self, label: bytes) -> bytes:
         """32 public bytes for one operation, alike at both parties, that no other one of the run has."""
@@ -163,15 +189,18 @@ class Transfers:
     def _at(self, mine: int, others: int) -> Both:
         return (mine, others) if self.link.me == 0 else (others, mine)
 
-    def _make(self, chosen: Counts, offered: Counts) -> None:
-        """chosen, offered: words of each kind, made one kind after the other."""
-        if not sum(chosen) and not sum(offered):
+    def _make(self, chosen: Counts, offered: Counts, receive: Callable[[], None] | None = None) -> None:
+        """chosen, offered: words of each kind, made one kind after the other. receive: takes what the peer sent
+        before it made any, in the first round."""
+        if receive is None and not sum(chosen) and not sum(offered):
             return
         choosing, offering = Growth(chosen, 1, 1), Growth(offered, 0, 2)
-        for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
+        for offset in range(0, max(sum(chosen), sum(offered), 1), BATCH):
             for piece, choices, values in self._choosing.extend(_within(sum(chosen), offset)):
                 choosing.add(offset + piece.start, (choices,), (values,))
             self.link.turn()
+            if receive is not None and not offset:
+                receive()
             for piece, first, second in self._offering.extend(_within(sum(offered), offset)):
                 second ^= first
                 offering.add(offset + piece.start, (), (first, second))
