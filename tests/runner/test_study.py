@@ -290,8 +290,8 @@ def test_a_byte_order_mark_is_no_part_of_a_study(tmp_path: Path) -> None:
     [
         ('{"age": 8, "sex": 2,}', "not JSON"),
         ('{"age": 8, "age": 9}', '"age" stands there twice'),
-        ("[1]", "must map every column"),
-        ("{}", "must map every column"),
+        ("[1]", "file must map every column"),
+        ("{}", "file must map every column"),
         ('{"age": -1}', "age"),
         ('{"age": 16777217}', "age"),
     ],

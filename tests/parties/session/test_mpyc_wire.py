@@ -126,8 +126,11 @@ def test_a_key_with_oneself_and_a_stream_of_the_same_name_are_refused() -> None:
     def body(wire: Wire) -> str:
         with pytest.raises(ValueError, match="shares no key"):
             wire.key(wire.me)
-        with pytest.raises(ValueError, match="no pair"):
-            wire.set_key((0, 1, 2))
+        left, right = ((wire.me + step) % 3 for step in (1, 2))
+        assert wire.set_key((wire.me, left)) == wire.set_key((left, wire.me)) == wire.key(left)
+        for members in ((0, 1, 2), (wire.me,), (left, right), (wire.me, wire.me)):
+            with pytest.raises(ValueError, match="no pair"):
+                wire.set_key(members)
         wire.fork("a")
         with pytest.raises(ValueError, match="in use"):
             wire.fork("a")
