@@ -411,11 +411,12 @@ def test_a_run_does_not_take_the_place_of_what_it_begins_from(
     assert "a run cannot begin from itself" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("prior", ['release = "{}"', 'table = "{}/synthetic.csv"'])
 def test_plan_compares_with_the_earlier_table_as_it_is(
-    may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    prior: str, may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Which is nearer, of one draw of a small table, is chance; the sentence says what the figures do."""
-    june = study(tmp_path / "june", f'release = "{may}"')
+    june = study(tmp_path / "june", prior.format(may))
     assert main(["plan", str(june), "--rows", "500", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["prior"]
     assert told["rows"] == 500 and min(told[of] for of in ("unchanged", "alone", "together")) > 0
