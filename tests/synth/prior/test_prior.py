@@ -16,8 +16,9 @@ from synth.budget.accounting import Accountant
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Codes, Domain
 from synth.judgement.metrics import marginal
-from synth.mrf import Measurement, fit
+from synth.mrf import Chains, Measurement, fit
 from synth.prior import Known, Prior, PublicTable, Release, Verdict, known_of
+from synth.prior.inheritance import Inheritance
 from synth.synthesis import Measured, Synthesis
 from synth.workload import Workload
 
@@ -114,6 +115,22 @@ def test_a_prior_of_other_people_is_dropped_and_nothing_of_it_is_left(earlier: S
     made = release(rows, 3.0, 7, prior_of(earlier))
     assert made.prior is not None and made.prior.is_dropped and made.prior.known == ()
     assert error(made, rows) < 1.3 * error(release(rows, 3.0, 7), rows)
+
+
+def test_a_prior_is_followed_from_joining_until_it_is_dropped(earlier: Synthesis) -> None:
+    inheritance = Inheritance(prior_of(earlier), 4000.0, Chains(SIZES, {}), list(PAIRS.cliques))
+    assert not inheritance.is_followed
+    columns = {name: (earlier.model.marginal((name,)), 1.0) for name in SIZES}
+    inheritance.join(columns, lambda clique, cells: clique, lambda clique: True)
+    same = [_measured(earlier, clique) for clique in PAIRS.cliques]
+    inheritance.judge(same)
+    assert inheritance.is_followed and not inheritance.is_dropped
+    inheritance.judge([replace(of, values=of.values[::-1].copy()) for of in same])
+    assert inheritance.is_dropped and not inheritance.is_followed
+
+
+def _measured(of: Synthesis, clique: tuple[str, ...]) -> Measured:
+    return Measured(clique, Fraction(9), 1, np.rint(of.model.marginal(clique)).astype(np.int64))
 
 
 def test_the_levels_of_what_is_inherited_are_told(earlier: Synthesis) -> None:
