@@ -9,7 +9,6 @@ its own row count) stays in its private log.
 
 from __future__ import annotations
 
-import csv
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from mpc_protocols.process.later import Later
 from parties.data.libraries import pa, parquet, pd
 from runner.report import render
 from runner.results import outdir
+from runner.results.csv_fields import Fields
 from runner.results.formulas import harmless
 from runner.results.release import Release
 from synth.mrf import Model
@@ -122,15 +122,16 @@ def write_table(
     A missing value is an empty field; days and times are as ISO 8601 has them. safe: an apostrophe stands
     before what a spreadsheet would run (`formulas`).
     """
-    # the csv module rather than Arrow, whose arrays of NumPy values load pandas
+    # not by Arrow, whose arrays of NumPy values load pandas; nor row by row by the csv module, which asks of
+    # every value anew whether it has to be quoted
+    fields = Fields(harmless if safe else None)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([harmless(name) for name in domain.names] if safe else domain.names)
-        for columns in decoded(codes, domain, seed):
-            rows = zip(*shown_in_csv(columns, domain), strict=True)
-            writer.writerows(
-                [harmless(value) for value in row] for row in rows
-            ) if safe else writer.writerows(rows)
+        file.write(",".join(fields.of_each(domain.names)) + "\n")
+        for columns in _decoded(codes, domain, seed):
+            texts = [fields.of(column) for column in columns]
+            if len(texts) == 1:  # a line must hold something
+                texts = [[text or '""' for text in texts[0]]]
+            file.write("\n".join([*map(",".join, zip(*texts, strict=True)), ""]))
 
 
 def shown_in_csv(columns: Sequence[list[Any]], domain: Domain) -> list[list[Any]]:
@@ -183,10 +184,14 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
 def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
     """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten
     times the table."""
+    for block in _decoded(codes, domain, seed):
+        yield [column.tolist() for column in block]
+
+
+def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[NDArray[Any]]]:
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):
-        block = codes[start : start + BLOCK_ROWS]
-        yield [column.tolist() for column in domain.decode(block, rng)]
+        yield domain.decode(codes[start : start + BLOCK_ROWS], rng)
 
 
 def _arrow_type(column: Column) -> pa.DataType:
