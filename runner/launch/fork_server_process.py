@@ -31,7 +31,9 @@ from synth.algorithm import ALGORITHMS
 
 IMPORTED = (
     "runner.__main__",
+    "runner.commands.declared.running.run",
     "runner.commands.running.run",
+    "runner.launch.ahead",
     "runner.party.process",
     "runner.party.own_counts",
     "runner.party.course.table",
@@ -50,23 +52,31 @@ IMPORTED = (
     "parties.data.tallies.counting",
     "parties.data.tallies.workers",
     "_strptime",
+    "configparser",
     "cryptography.x509",
+    "cryptography.hazmat.backends.openssl.backend",
     "duckdb",
     "encodings.cp437",
     "encodings.idna",
+    "encodings.utf_8_sig",
+    "numpy.ma",
+    "numpy.random",
     "pyarrow.compute",
     "pyarrow.csv",
     "mpc_protocols.engine.inputs.check.seed",
     "mpc_protocols.engine.inputs.sourced_engine",
     "mpc_protocols.engine.oracle",
     "mpc_protocols.backends.replicated.oracle",
-    "synth.algorithms.aim.plan",
+    "synth.algorithms.aim.loop",
+    "synth.algorithms.mosaic.loop",
     "synth.budget.noisy_sizes",
     "synth.budget.prices",
     "synth.domain.decoding",
     "synth.run",
     "synth.small.small_table",
 )
+"""NumPy loads the two modules of its own when they are asked for. Its global generator is nobody's here: what a
+party draws comes from the kernel, or from a seed that is an argument."""
 
 
 def cosynth(arguments: Sequence[str]) -> None:
@@ -82,6 +92,7 @@ def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynt
     does with its arguments."""
     for name in IMPORTED:
         import_module(name)
+        _end_if_left(channel)
     for registry in (ALGORITHMS, BACKENDS):
         tuple(registry)  # each is imported
     prepare()
@@ -100,6 +111,13 @@ def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynt
         _fork(channel, main, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
         for stream in streams:
             os.close(stream)
+
+
+def _end_if_left(channel: socket.socket) -> None:
+    """End this process if its launcher has gone, which a run does that was refused at once."""
+    with suppress(BlockingIOError):
+        if not channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            os._exit(0)
 
 
 def _fork(
