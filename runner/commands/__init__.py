@@ -41,7 +41,7 @@ def command(
 
 
 def carried_out_by(
-    name: str, function: str = "run", *, alone: bool = False, around: Around = nullcontext
+    name: str, function: str = "run", *, alone: bool = False, around: Around = lambda _: nullcontext()
 ) -> Run:
     """A function of this command's module, which is imported when it is called.
 

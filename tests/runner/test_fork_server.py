@@ -255,6 +255,36 @@ def test_a_server_that_still_imports_ends_with_its_launcher() -> None:
     channel.close()
 
 
+COMPILING = """
+import socket
+import jinja2
+from runner.launch.fork_server_process import _compiling
+from runner.report import compiled
+
+def never(*_, **__):
+    raise AssertionError("compiled here")
+
+_, ours = socket.socketpair()
+template, compiled.template = compiled.template, never
+assert _compiling(ours)() == {}  # the other process has failed
+compiled.template = template
+codes = _compiling(ours)()
+jinja2.Environment.compile = never
+try:
+    template()
+except AssertionError:
+    pass
+else:
+    raise AssertionError("nobody has compiled it yet")
+compiled.KEPT.codes.update(codes)
+assert template().name == "report.html.j2" and len(codes) == 1
+"""
+
+
+def test_the_report_s_template_is_compiled_by_another_process() -> None:
+    subprocess.run([sys.executable, "-c", COMPILING], check=True, env=environment())
+
+
 def test_a_process_is_adopted_by_nobody_else(tmp_path: Path) -> None:
     """Orphans of this process's descendants are its own for the moment of a fork only."""
     assert Process(tmp_path, "--version").end()[0] == 0

@@ -15,28 +15,25 @@ from runner.results import outputs
 from runner.results.formulas import harmless
 from synth.domain import Domain
 
-DOMAIN = Domain.from_spec(
+SPEC: list[dict[str, object]] = [
+    {"name": "code", "kind": "codes", "size": 5},
     {
-        "columns": [
-            {"name": "code", "kind": "codes", "size": 5},
-            {
-                "name": "age",
-                "kind": "numeric",
-                "low": 0,
-                "high": 90,
-                "bins": 9,
-                "integral": True,
-                "missing": True,
-            },
-            {"name": "height", "kind": "numeric", "low": 0.5, "high": 2.5, "bins": 4},
-            {"name": "text", "kind": "categorical", "values": ["a", "b, c"], "missing": True},
-            {"name": "whole", "kind": "categorical", "values": [1, 20]},
-            {"name": "number", "kind": "categorical", "values": [1, 2.5], "missing": True},
-            {"name": "truth", "kind": "categorical", "values": [True, False]},
-            {"name": "mixed", "kind": "categorical", "values": ["none", 1, 2]},
-        ]
-    }
-)
+        "name": "age",
+        "kind": "numeric",
+        "low": 0,
+        "high": 90,
+        "bins": 9,
+        "integral": True,
+        "missing": True,
+    },
+    {"name": "height", "kind": "numeric", "low": 0.5, "high": 2.5, "bins": 4},
+    {"name": "text", "kind": "categorical", "values": ["a", "b, c"], "missing": True},
+    {"name": "whole", "kind": "categorical", "values": [1, 20]},
+    {"name": "number", "kind": "categorical", "values": [1, 2.5], "missing": True},
+    {"name": "truth", "kind": "categorical", "values": [True, False]},
+    {"name": "mixed", "kind": "categorical", "values": ["none", 1, 2]},
+]
+DOMAIN = Domain.from_spec({"columns": SPEC})
 
 
 def codes(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -73,7 +70,7 @@ def test_both_kinds_of_file_hold_the_same_rows(tmp_path: Path) -> None:
 HARD = Domain.from_spec(
     {
         "columns": [
-            *DOMAIN.to_spec()["columns"],
+            *SPEC,
             {"name": "=name", "kind": "categorical", "values": ['say "so"', "two\nlines", "-1", "=1+1", "é"]},
             {"name": "no, field", "kind": "categorical", "values": [1, "1.0", "true", " "], "missing": True},
             {"name": "truth too", "kind": "boolean", "missing": True},
