@@ -20,11 +20,11 @@ import numpy as np
 
 from mpc_protocols.process.later import Later
 from parties.data.libraries import pa, parquet, pd
-from runner.report import render
 from runner.results import outdir
 from runner.results.csv_fields import Fields
 from runner.results.formulas import harmless
 from runner.results.release import Release
+from runner.results.shared_report import Reports
 from synth.mrf import Model
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ def write_outputs(
     run: dict[str, Any],
     result: bytes | None = None,
     sign: Callable[[Path], bytes | None] = lambda _: None,
+    reports: Reports = Reports(),  # noqa: B008 - frozen
 ) -> None:
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of
     result.json, if there is one. sign: of the folder where they lie before any is in its place, what
-    signatures.json is to hold; it may raise."""
+    signatures.json is to hold; it may raise. reports: how this party comes by its report."""
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
@@ -63,9 +64,10 @@ def write_outputs(
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-        render(staging)
+        reports.before_signatures(staging)
         if (signatures := sign(staging)) is not None:
             (staging / outdir.SIGNATURES).write_bytes(signatures)
+        reports.after_signatures(staging)
         outdir.install(staging, directory, run)
 
 
