@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ from runner.commands.listing import HELP, module_of
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 Run = Callable[[argparse.Namespace], None]
+Around = Callable[[argparse.Namespace], AbstractContextManager[None]]
 
 
 def command(
@@ -38,17 +40,20 @@ def command(
     return parser
 
 
-def carried_out_by(name: str, function: str = "run", *, alone: bool = False) -> Run:
+def carried_out_by(
+    name: str, function: str = "run", *, alone: bool = False, around: Around = lambda _: nullcontext()
+) -> Run:
     """A function of this command's module, which is imported when it is called.
 
     alone: the command does all the work in this process, of which NumPy shall know when it is loaded
-    (`one_thread`).
+    (`one_thread`). around: entered before anything of the command is imported, and left when it is done.
     """
 
     def carry_out(arguments: argparse.Namespace) -> None:
         if alone:
             one_thread()
-        getattr(import_module(module_of(name)), function)(arguments)
+        with around(arguments):
+            getattr(import_module(module_of(name)), function)(arguments)
 
     return carry_out
 

@@ -132,10 +132,10 @@ def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Se
             return server.start(environment, os.getcwd(), arguments, streams)
         except OSError:
             _available = False
-            _end()
+            end()
             return None
         except BaseException:  # Ctrl-C: an answer that nobody has read would be taken for the next order's
-            _end()
+            end()
             raise
 
 
@@ -153,7 +153,7 @@ def _server(environment: Mapping[str, str]) -> ForkServer | None:
         return None
     inherited = _inherited(environment)
     if _running is not None and _running[0] != inherited:
-        _end()
+        end()
     if _running is None:
         try:
             _running = inherited, ForkServer(environment)
@@ -163,7 +163,8 @@ def _server(environment: Mapping[str, str]) -> ForkServer | None:
     return _running[1]
 
 
-def _end() -> None:
+def end() -> None:
+    """End this process's server, if there is one; what it has forked goes on."""
     global _running
     if _running is not None:
         _running[1].close()
@@ -180,7 +181,7 @@ def _forget() -> None:
         _running = None
 
 
-atexit.register(_end)
+atexit.register(end)
 os.register_at_fork(after_in_child=_forget)
 
 

@@ -20,23 +20,38 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from mpc_protocols.backend import BACKENDS
-from mpc_protocols.mechanisms import gumbel
-from parties.session.mpyc_runtime import prepare
+from mpc_protocols.process.later import Later
 from runner.launch.fork_server import MAX_ORDER, PROGRAM
-from runner.report.page import template
-from synth.algorithm import ALGORITHMS
+
+if TYPE_CHECKING:
+    from mpc_protocols import backend
+    from mpc_protocols.mechanisms import gumbel
+    from parties.session import mpyc_runtime
+    from runner.party.record import software
+    from runner.report import compiled
+    from synth import algorithm
+else:  # after the other process has begun (`_compiling`)
+    algorithm = Later("synth.algorithm")
+    backend = Later("mpc_protocols.backend")
+    compiled = Later("runner.report.compiled")
+    gumbel = Later("mpc_protocols.mechanisms.gumbel")
+    mpyc_runtime = Later("parties.session.mpyc_runtime")
+    software = Later("runner.party.record.software")
 
 IMPORTED = (
     "runner.__main__",
+    "runner.commands.declared.running.run",
     "runner.commands.running.run",
+    "runner.launch.ahead",
     "runner.party.process",
     "runner.party.own_counts",
     "runner.party.course.table",
     "runner.party.course.answers",
     "runner.party.course.agreed_table",
+    "runner.party.record.software",
+    "runner.report.page",
     "runner.party.synthesis",
     "runner.contributors.result",
     "runner.results.outputs",
@@ -50,23 +65,31 @@ IMPORTED = (
     "parties.data.tallies.counting",
     "parties.data.tallies.workers",
     "_strptime",
+    "configparser",
     "cryptography.x509",
+    "cryptography.hazmat.backends.openssl.backend",
     "duckdb",
     "encodings.cp437",
     "encodings.idna",
+    "encodings.utf_8_sig",
+    "numpy.ma",
+    "numpy.random",
     "pyarrow.compute",
     "pyarrow.csv",
     "mpc_protocols.engine.inputs.check.seed",
     "mpc_protocols.engine.inputs.sourced_engine",
     "mpc_protocols.engine.oracle",
     "mpc_protocols.backends.replicated.oracle",
-    "synth.algorithms.aim.plan",
+    "synth.algorithms.aim.loop",
+    "synth.algorithms.mosaic.loop",
     "synth.budget.noisy_sizes",
     "synth.budget.prices",
     "synth.domain.decoding",
     "synth.run",
     "synth.small.small_table",
 )
+"""NumPy loads the two modules of its own when they are asked for. Its global generator is nobody's here: what a
+party draws comes from the kernel, or from a seed that is an argument."""
 
 
 def cosynth(arguments: Sequence[str]) -> None:
@@ -80,16 +103,21 @@ def cosynth(arguments: Sequence[str]) -> None:
 def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynth) -> None:
     """Fork a process for each order, until the launcher has gone; returns in none of them. main: what it
     does with its arguments."""
+    gc.disable()  # nearly all that is made here stays
+    codes = _compiling(channel)
     for name in IMPORTED:
         import_module(name)
-    for registry in (ALGORITHMS, BACKENDS):
+        _end_if_left(channel)
+    for registry in (algorithm.ALGORITHMS, backend.BACKENDS):
         tuple(registry)  # each is imported
-    prepare()
+    mpyc_runtime.prepare()
     gumbel.invert(0)  # its table is computed
-    template()
+    software.software()
+    compiled.KEPT.codes.update(codes())
+    compiled.template()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that is interrupted before it listens ends by it
-    gc.collect()
-    gc.freeze()  # what is here stays: pages that are never written to are shared by all
+    gc.freeze()  # pages that are never written to are shared by all
+    gc.enable()
     while True:
         try:
             message, streams, _, _ = socket.recv_fds(channel, MAX_ORDER, 3)
@@ -100,6 +128,39 @@ def serve(channel: socket.socket, main: Callable[[Sequence[str]], None] = cosynt
         _fork(channel, main, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
         for stream in streams:
             os.close(stream)
+
+
+def _compiling(channel: socket.socket) -> Callable[[], dict[str, bytes]]:
+    """Let another process compile the report's template beside the imports. Returns a function that waits for
+    it, and gives what it has made: nothing if it has failed, and then the template is compiled here."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if not process:
+        try:
+            channel.close()  # whose other end shall see at once that this process's parent has ended
+            os.close(reader)
+            compiled.template()
+            with open(writer, "w", encoding="ascii") as pipe:
+                json.dump({key: code.hex() for key, code in compiled.KEPT.codes.items()}, pipe)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+
+    def wait() -> dict[str, bytes]:
+        with open(reader, encoding="ascii") as pipe:
+            told = pipe.read()
+        _, status = os.waitpid(process, 0)
+        return {} if status else {key: bytes.fromhex(code) for key, code in json.loads(told).items()}
+
+    return wait
+
+
+def _end_if_left(channel: socket.socket) -> None:
+    """End this process if its launcher has gone, which a run does that was refused at once."""
+    with suppress(BlockingIOError):
+        if not channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            os._exit(0)
 
 
 def _fork(

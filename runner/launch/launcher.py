@@ -233,6 +233,7 @@ def _command(
                     key,
                     str(data) if data else None,
                     account,
+                    str(temporary),
                 )
             )
         ),

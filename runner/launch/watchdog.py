@@ -44,6 +44,8 @@ class Job:
     data: str | None
     ledger: dict[str, Any] | None = None
     """What replaces [ledger] of the party's private file, by its keys."""
+    shared: str | None = None
+    """A folder of the launcher's, for what is alike at all parties."""
 
     @classmethod
     def read(cls, path: Path) -> Job:

@@ -48,7 +48,8 @@ class PartyOptions:
     [ledger] of their private files. allow_retry: align although alignments with the same owner were aborted
     too often. resume: go on with an interrupted run in `out`. progress: how events appear on stdout, by
     `runner.party.record.progress.printer(progress)`. way_in: of the session (`SessionConfig`), for programs
-    that embed a party.
+    that embed a party. shared: a folder of all parties of this machine's, for what is alike at all of them
+    (`runner.results.shared_report`); the launcher's, so only with `one_machine`.
     """
 
     study: Path
@@ -63,6 +64,7 @@ class PartyOptions:
     resume: bool = False
     progress: Progress = "human"
     way_in: WayIn | None = None
+    shared: Path | None = None
 
     def settings(self, party: str) -> Private:
         """A party's private settings. Raises `StudyInvalid` with the first problem of its file."""

@@ -24,7 +24,7 @@ def prepare() -> None:
     """Load and compile what `render` needs: 0.1 s of CPU, for a thread that has nothing else to do."""
     from pyarrow import csv  # noqa: F401 - loaded for `files`
 
-    page.template()
+    page.prepare()
 
 
 def render(directory: Path, *, comparison: Mapping[str, Any] | None = None) -> Path:

@@ -15,19 +15,17 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import printable
 from runner.api.inference import answers, registered
 from runner.failures import reason
 from runner.report import number_format, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way, strengths
+from runner.report.compiled import template
 from runner.report.drawings import charts, graph, resolutions
 from runner.report.drawings.columns import measured, with_real
 from runner.report.drawings.pair_chart import pair_chart
@@ -97,30 +95,9 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     return target
 
 
-@cache
-def template(name: str = "report.html.j2") -> jinja2.Template:
-    """The page without its figures, compiled."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        finalize=lambda value: (
-            printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-        ),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(source_text),
-    )
-    environment.filters.update(
-        whole=number_format.whole,
-        plain=number_format.plain,
-        bound=number_format.bound,
-        percent=number_format.percent,
-        size=number_format.size,
-        duration=number_format.duration,
-        moment=number_format.moment,
-        spelled=number_format.spelled,
-    )
-    return environment.get_template(name)
+def prepare() -> None:
+    """Compile what `page` fills."""
+    template()
 
 
 def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:

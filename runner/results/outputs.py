@@ -9,7 +9,6 @@ its own row count) stays in its private log.
 
 from __future__ import annotations
 
-import csv
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -21,10 +20,11 @@ import numpy as np
 
 from mpc_protocols.process.later import Later
 from parties.data.libraries import pa, parquet, pd
-from runner.report import render
 from runner.results import outdir
+from runner.results.csv_fields import Fields
 from runner.results.formulas import harmless
 from runner.results.release import Release
+from runner.results.shared_report import Reports
 from synth.mrf import Model
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ def write_outputs(
     run: dict[str, Any],
     result: bytes | None = None,
     sign: Callable[[Path], bytes | None] = lambda _: None,
+    reports: Reports = Reports(),  # noqa: B008 - frozen
 ) -> None:
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of
     result.json, if there is one. sign: of the folder where they lie before any is in its place, what
-    signatures.json is to hold; it may raise."""
+    signatures.json is to hold; it may raise. reports: how this party comes by its report."""
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
@@ -63,9 +64,10 @@ def write_outputs(
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-        render(staging)
+        reports.before_signatures(staging)
         if (signatures := sign(staging)) is not None:
             (staging / outdir.SIGNATURES).write_bytes(signatures)
+        reports.after_signatures(staging)
         outdir.install(staging, directory, run)
 
 
@@ -122,15 +124,16 @@ def write_table(
     A missing value is an empty field; days and times are as ISO 8601 has them. safe: an apostrophe stands
     before what a spreadsheet would run (`formulas`).
     """
-    # the csv module rather than Arrow, whose arrays of NumPy values load pandas
+    # not by Arrow, whose arrays of NumPy values load pandas; nor row by row by the csv module, which asks of
+    # every value anew whether it has to be quoted
+    fields = Fields(harmless if safe else None)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([harmless(name) for name in domain.names] if safe else domain.names)
-        for columns in decoded(codes, domain, seed):
-            rows = zip(*shown_in_csv(columns, domain), strict=True)
-            writer.writerows(
-                [harmless(value) for value in row] for row in rows
-            ) if safe else writer.writerows(rows)
+        file.write(",".join(fields.of_each(domain.names)) + "\n")
+        for columns in _decoded(codes, domain, seed):
+            texts = [fields.of(column) for column in columns]
+            if len(texts) == 1:  # a line must hold something
+                texts = [[text or '""' for text in texts[0]]]
+            file.write("\n".join([*map(",".join, zip(*texts, strict=True)), ""]))
 
 
 def shown_in_csv(columns: Sequence[list[Any]], domain: Domain) -> list[list[Any]]:
@@ -183,10 +186,14 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
 def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
     """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten
     times the table."""
+    for block in _decoded(codes, domain, seed):
+        yield [column.tolist() for column in block]
+
+
+def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[NDArray[Any]]]:
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):
-        block = codes[start : start + BLOCK_ROWS]
-        yield [column.tolist() for column in domain.decode(block, rng)]
+        yield domain.decode(codes[start : start + BLOCK_ROWS], rng)
 
 
 def _arrow_type(column: Column) -> pa.DataType:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from mpc_protocols.process.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
 from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.launch.fork_server_process import _end_if_left
 from runner.launch.launcher import _interruptions
 from runner.version import VERSION
+from tests.runner import small
 from tests.runner.processes import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fork server needs Linux")
@@ -30,7 +33,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(fork_server, "_running", None)
     monkeypatch.setattr(fork_server, "_available", True)
     yield
-    fork_server._end()
+    fork_server.end()
 
 
 class Process:
@@ -197,6 +200,89 @@ print(fork_server._running[1]._process.pid, flush=True)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
     assert eventually(lambda: not Path(f"/proc/{int(done.stdout)}/stat").exists())
+
+
+AHEAD = """
+import argparse, sys
+from pathlib import Path
+from runner.launch import ahead, fork_server
+from runner.launch.children import environment
+
+def begun(study, **given):
+    with ahead.importing(argparse.Namespace(**{"study": Path(study), "party": None, "resume": False} | given)):
+        return fork_server._running
+
+study, text = Path(sys.argv[1]), Path(sys.argv[1]).read_text()
+server = begun(study)
+fork_server.begin(environment(3))
+assert server is not None and fork_server._running is server
+fork_server.end()
+assert begun(study, party="north") is None and begun(study, resume=True) is None and begun("nowhere.toml") is None
+for instead in ('"ideal"', '"no such"', "[]", "broken"):
+    other = study.with_name("other.toml")
+    other.write_text(text.replace('"replicated"', instead))
+    assert other.read_text() != text and begun(other) is None, instead
+try:
+    with ahead.importing(argparse.Namespace(study=study, party=None, resume=False)):
+        process = fork_server._running[1]._process
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    assert process.returncode == -9 and fork_server._running is None
+"""
+
+
+def test_a_run_lets_its_server_begin_first_and_end_with_a_failure(tmp_path: Path) -> None:
+    study = small.write(tmp_path).path
+    subprocess.run([sys.executable, "-c", AHEAD, str(study)], check=True, env=environment())
+
+
+def test_a_server_that_still_imports_ends_with_its_launcher() -> None:
+    """One whose run was refused while it began."""
+    channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _end_if_left(channel)  # its launcher is there
+    process = os.fork()
+    if not process:
+        theirs.close()
+        _end_if_left(channel)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7  # this process holds the other end
+    theirs.close()
+    process = os.fork()
+    if not process:
+        _end_if_left(channel)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    channel.close()
+
+
+COMPILING = """
+import socket
+import jinja2
+from runner.launch.fork_server_process import _compiling
+from runner.report import compiled
+
+def never(*_, **__):
+    raise AssertionError("compiled here")
+
+_, ours = socket.socketpair()
+template, compiled.template = compiled.template, never
+assert _compiling(ours)() == {}  # the other process has failed
+compiled.template = template
+codes = _compiling(ours)()
+jinja2.Environment.compile = never
+try:
+    template()
+except AssertionError:
+    pass
+else:
+    raise AssertionError("nobody has compiled it yet")
+compiled.KEPT.codes.update(codes)
+assert template().name == "report.html.j2" and len(codes) == 1
+"""
+
+
+def test_the_report_s_template_is_compiled_by_another_process() -> None:
+    subprocess.run([sys.executable, "-c", COMPILING], check=True, env=environment())
 
 
 def test_a_process_is_adopted_by_nobody_else(tmp_path: Path) -> None:

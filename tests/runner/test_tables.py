@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from pyarrow import parquet as pq
 
 from runner.results import outputs
+from runner.results.formulas import harmless
 from synth.domain import Domain
 
-DOMAIN = Domain.from_spec(
+SPEC: list[dict[str, object]] = [
+    {"name": "code", "kind": "codes", "size": 5},
     {
-        "columns": [
-            {"name": "code", "kind": "codes", "size": 5},
-            {
-                "name": "age",
-                "kind": "numeric",
-                "low": 0,
-                "high": 90,
-                "bins": 9,
-                "integral": True,
-                "missing": True,
-            },
-            {"name": "height", "kind": "numeric", "low": 0.5, "high": 2.5, "bins": 4},
-            {"name": "text", "kind": "categorical", "values": ["a", "b, c"], "missing": True},
-            {"name": "whole", "kind": "categorical", "values": [1, 20]},
-            {"name": "number", "kind": "categorical", "values": [1, 2.5], "missing": True},
-            {"name": "truth", "kind": "categorical", "values": [True, False]},
-            {"name": "mixed", "kind": "categorical", "values": ["none", 1, 2]},
-        ]
-    }
-)
+        "name": "age",
+        "kind": "numeric",
+        "low": 0,
+        "high": 90,
+        "bins": 9,
+        "integral": True,
+        "missing": True,
+    },
+    {"name": "height", "kind": "numeric", "low": 0.5, "high": 2.5, "bins": 4},
+    {"name": "text", "kind": "categorical", "values": ["a", "b, c"], "missing": True},
+    {"name": "whole", "kind": "categorical", "values": [1, 20]},
+    {"name": "number", "kind": "categorical", "values": [1, 2.5], "missing": True},
+    {"name": "truth", "kind": "categorical", "values": [True, False]},
+    {"name": "mixed", "kind": "categorical", "values": ["none", 1, 2]},
+]
+DOMAIN = Domain.from_spec({"columns": SPEC})
 
 
 def codes(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -64,6 +65,38 @@ def test_both_kinds_of_file_hold_the_same_rows(tmp_path: Path) -> None:
         assert values == as_text[name].tolist(), name
     for name in ("age", "text", "number"):
         assert 0 < read.column(name).null_count < len(drawn)
+
+
+HARD = Domain.from_spec(
+    {
+        "columns": [
+            *SPEC,
+            {"name": "=name", "kind": "categorical", "values": ['say "so"', "two\nlines", "-1", "=1+1", "é"]},
+            {"name": "no, field", "kind": "categorical", "values": [1, "1.0", "true", " "], "missing": True},
+            {"name": "truth too", "kind": "boolean", "missing": True},
+            {"name": "wide", "kind": "numeric", "low": -1e15, "high": 1e15, "bins": 3, "integral": True},
+            {"name": "day", "kind": "date", "low": "2019-01-01", "high": "2020-02-29", "missing": True},
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+@pytest.mark.parametrize("domain", [HARD, *(HARD.subset([name]) for name in HARD.names)])
+def test_a_csv_file_is_what_the_csv_module_writes_row_by_row(
+    domain: Domain, safe: bool, tmp_path: Path
+) -> None:
+    rows = outputs.BLOCK_ROWS + 50 if len(domain) > 1 else 300
+    draw = np.random.default_rng(5)
+    drawn = np.column_stack([draw.integers(0, size, rows) for size in domain.sizes.values()])
+    outputs.write_table(tmp_path / "rows.csv", drawn, domain, 9, safe=safe)
+    told = io.StringIO(newline="")
+    writer = csv.writer(told, lineterminator="\n")
+    writer.writerow(map(harmless, domain.names) if safe else domain.names)
+    for block in outputs.decoded(drawn, domain, 9):
+        for row in zip(*outputs.shown_in_csv(block, domain), strict=True):
+            writer.writerow(map(harmless, row) if safe else row)
+    assert (tmp_path / "rows.csv").read_bytes() == told.getvalue().encode()
 
 
 def test_a_column_without_a_value_keeps_its_type(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.functionality import Clique
 from mpc_protocols.process.later import np
@@ -168,14 +168,27 @@ class Counters:
             self._add(block)
 
     def _add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
+        narrow = {name: column.astype(self._kind, copy=False) for name, column in codes.items()}
+        rows = len(next(iter(codes.values())))
+        cells, places = np.empty(rows, self._kind), np.empty(rows, np.int64)
         for union, counters in self._tables.items():
-            np.add.at(counters, self._numbers(union, codes), 1)
+            places[:] = self._numbers(union, narrow, cells)
+            np.add.at(counters, places, 1)  # its quick way is for places of this type
 
-    def _numbers(self, names: Clique, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The cell of each row of a block."""
+    @cached_property
+    def _kind(self) -> np.dtype[Any]:
+        """Of the numbers of cells while they are computed: processors multiply several of 32 bits at once, of
+        64 bits one after the other."""
+        largest = max((len(table) for table in self._tables.values()), default=0)
+        return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+
+    def _numbers(
+        self, names: Clique, codes: Mapping[str, NDArray[Any]], out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """The cell of each row of a block, in the type of the codes; computed in `out`, if given."""
         cells = codes[names[0]]
         for i, name in enumerate(names[1:]):
-            cells = np.multiply(cells, self._sizes[name], out=None if i == 0 else cells)
+            cells = np.multiply(cells, self._sizes[name], out=out if i == 0 else cells)
             cells += codes[name]
         return cells
 

@@ -309,4 +309,5 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         else {},
         progress=progress_of(arguments),
         way_in=arguments.way_in,
+        shared=Path(job.shared) if job and job.shared else None,
     )

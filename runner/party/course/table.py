@@ -19,6 +19,7 @@ from runner.results import signatures
 from runner.results.outdir import RESULT
 from runner.results.outputs import write_outputs
 from runner.results.release import parse
+from runner.results.shared_report import Reports
 from runner.results.signatures import SIGNED, hashes
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
     digest = attempt.digest(shared, run.digest)
     facts = describe(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing)
     try:
-        write_outputs(run.options.out, release, study.domain, facts, result, sign)
+        reports = Reports(run.options.shared, run.collective.leads)
+        write_outputs(run.options.out, release, study.domain, facts, result, sign, reports)
     except (
         UsageError
     ):  # the report reads the files strictly: whoever made their content is to blame, not the user

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from mpc_protocols.errors import UsageError
 from runner.report import page
 from runner.report.agreement import one_way
+from runner.report.compiled import template
 from runner.report.drawings.columns import measured
 from runner.report.files import Run
 from runner.report.number_format import percent
@@ -113,7 +114,7 @@ def pictures(run: Run, kinds: Sequence[str] = ()) -> tuple[str, tuple[Part, ...]
                 f"There is no picture of {kind!r:.40}{nearest(str(kind), tuple(KINDS))}; there are: {', '.join(KINDS)}."
             )
     parts = tuple(part for kind in kinds or KINDS if (part := KINDS[kind](run)).figures)
-    text = page.template("pictures.html.j2").render(
+    text = template("pictures.html.j2").render(
         study=run.facts["study"], style=Markup(source_text("report.css")), parts=parts
     )
     return text, parts

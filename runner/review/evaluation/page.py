@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from runner.report.compiled import template
 from runner.report.drawings import charts
 from runner.report.drawings.columns import real_and_synthetic
 from runner.report.drawings.pair_chart import pair_chart
-from runner.report.page import shares_of, template
+from runner.report.page import shares_of
 from runner.report.plain_page import source_text
 from runner.review.evaluation.judge import Evaluation, Table
 from runner.review.evaluation.words import FAR, NOT_PRIVATE, rows_of, strongest, verdict, yardsticks

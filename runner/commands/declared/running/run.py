@@ -6,10 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from runner.commands import carried_out_by, command
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.launch import ahead
+else:  # who asks for help waits for nothing
+    ahead = Later("runner.launch.ahead")
 
 DESCRIPTION = """\
 Run a study. Without --party, every party is a process of this machine: a rehearsal, or one
@@ -42,7 +46,8 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "run", carried_out_by("run"), description=DESCRIPTION, examples=EXAMPLES)
+    carried_out = carried_out_by("run", around=lambda arguments: ahead.importing(arguments))
+    parser = command(commands, "run", carried_out, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
         "-o",
