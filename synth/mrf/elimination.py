@@ -170,20 +170,25 @@ class Marginals:
         """The node at which to bring together what the tree says of some columns of one part: what passes
         through a separator speaks of as few of them as may be (of one, of up to three columns: three nodes of
         a tree have a node between any two of them), so that others ask for it as well."""
-        places: Iterable[int]
-        if len(wanted) > 2:
-            part = self._part[self._chains.column[next(iter(wanted))]]
-            passing = [
-                (max(map(len, self._by_neighbour(at, wanted).values()), default=0), at)
-                for at, of in enumerate(self._parts)
-                if of == part
-            ]
-            least = min(passing)[0]
-            places = [at for most, at in passing if most == least]
-        else:
-            places = {at for name in wanted for at in self._holders[self._chains.column[name]]}
         cells, mask = self._columns.cells, self._columns.mask(wanted)
-        return min((-cells(mask & self._masks[at]), self._beliefs[at].values.size, at) for at in places)[-1]
+
+        def best(places: Iterable[int]) -> int:
+            """The one that holds most."""
+            return min((-cells(mask & self._masks[at]), self._beliefs[at].values.size, at) for at in places)[
+                -1
+            ]
+
+        def most(at: int) -> int:
+            """Of how many columns a neighbour has to tell."""
+            return max(map(len, self._by_neighbour(at, wanted).values()), default=0)
+
+        found = best({at for name in wanted for at in self._holders[self._chains.column[name]]})
+        if most(found) > 1:
+            part = self._parts[found]
+            told = {at: most(at) for at, other in enumerate(self._parts) if other == part}
+            least = min(told.values())
+            found = best(at for at, columns in told.items() if columns == least)
+        return found
 
     def _by_neighbour(self, node: int, wanted: Iterable[str]) -> dict[int, list[str]]:
         """Of the wanted columns that the node does not hold, the neighbour through which it hears of each."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import log2, prod
+from string import ascii_letters
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains, summed_along
 
 MAX_TABLE_CELLS = 2**28  # of one intermediate or final table: 2 GiB
+SMALL = 2**12  # cells of a product that is made at once: choosing a way would take longer
 BLOCK = 2**17  # cells of a product that are made and summed together
 CALL_CELLS = 2**11  # what NumPy could multiply while it is called
 RUN = 32  # cells in a row: an axis of bins with fewer behind it is expanded before the multiplication
@@ -162,15 +164,25 @@ class Tables:
         joint = self.chains.finest(left.columns, right.columns)
         names = tuple(joint[of] for of in sorted(joint, key=self.place.__getitem__))
         out = self._restriction(names, target)
-        if (cells := prod(self._sizes[name] for name in out)) > MAX_TABLE_CELLS:
+        if (cells := self._cells(out)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(out)}); ask for fewer columns."
             )
+        alike = {*left.columns, *right.columns}
+        if len(alike) == len(names) and alike.issuperset(out) and self._cells(names) <= SMALL:
+            letter = dict(zip(names, ascii_letters, strict=False))
+            a, b, kept = (
+                "".join(map(letter.__getitem__, some)) for some in (left.columns, right.columns, out)
+            )
+            return Table(out, np.einsum(f"{a},{b}->{kept}", left.values, right.values, order="C"))
         sides = [self._side(table, names) for table in (left, right)]
         results = {column[name]: name for name in out}
         factors = _Factors(names, tuple(results.get(column[name]) for name in names), sides, out)
         values = self._as_matrices(factors)
         return Table(out, self._in_blocks(factors) if values is None else values)
+
+    def _cells(self, names: Clique) -> int:
+        return prod([self._sizes[name] for name in names])
 
     def _side(self, table: Table, names: Clique) -> _Side:
         """The table with an axis for each of `names`."""
