@@ -27,7 +27,7 @@ from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains, summed_along
 
 MAX_TABLE_CELLS = 2**28  # of one intermediate or final table: 2 GiB
-SMALL = 2**12  # cells of a product that is made at once: choosing a way would take longer
+SMALL = 2**14  # cells of a product that is made at once: choosing a way would take longer
 BLOCK = 2**17  # cells of a product that are made and summed together
 CALL_CELLS = 2**11  # what NumPy could multiply while it is called
 RUN = 32  # cells in a row: an axis of bins with fewer behind it is expanded before the multiplication
