@@ -6,7 +6,7 @@ about the wanted columns W it holds, given the separator S towards the asker, is
 directed edge and on W only, not on the rest of the query, so it is kept: all the pairs and triples that reach
 a column through the same separator share it. It is kept as factors (lazy propagation): a factor that depends
 on part of S only is passed on as it is and multiplied in last, small; on a 3 MiB model of Adult this answers
-64 triples in 0.13 s instead of 2. Each step is one batched matrix product.
+64 triples in 0.13 s instead of 2. How tables are multiplied and summed: `tables.py`.
 
 Columns of different connected parts of the model are independent, so what is asked of several parts is an
 outer product of what each says of its own. Of many sets the largest are answered first: a smaller one inside
@@ -19,115 +19,20 @@ when all else is summed out: the joint marginal of the coarse levels times P(val
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
-from string import ascii_letters
 
 import numpy as np
 
 from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.levels import Chains
+from synth.mrf.tables import MAX_TABLE_CELLS, Table, Tables
 
-MAX_TABLE_CELLS = 2**28  # of one intermediate or final table: 2 GiB
-SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 CHEAP_SUM = 2**16  # cells that are summed in less time than a few steps through the tree take
 MAX_TOGETHER = 2**18  # cells that are made at once, of many small marginals
 MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
-
-
-@dataclass(frozen=True)
-class Table:
-    """An array with one axis per column, in probability or count space.
-
-    condition: of a conditional distribution, what it is conditional on, each the level of a column that the
-    array has or refines.
-    """
-
-    columns: Clique
-    values: Array
-    condition: Clique = ()
-
-    def project(self, chains: Chains, columns: Clique) -> Table:
-        """Sum down to `columns`, in that order; its levels are as coarse as the table's or coarser."""
-        if columns == self.columns:
-            return self
-        return Table(columns, chains.summed(self.values, self.columns, columns))
-
-    def restricted(self, chains: Chains, levels: Mapping[str, str]) -> Table:
-        """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are
-        coarser than the own."""
-        column, rank = chains.column, chains.rank
-        columns = tuple(
-            level if rank[level] < rank[name] else name
-            for name in self.columns
-            if (level := levels.get(column[name])) is not None
-        )
-        return self.project(chains, columns)
-
-
-def contract(chains: Chains, left: Table, right: Table, target: Mapping[str, str]) -> Table:
-    """Product of two tables summed down to `target` (column: level), or to their own level where that is
-    coarser."""
-    column, rank = chains.column, chains.rank
-    ours, theirs = ({column[n]: n for n in table.columns} for table in (left, right))
-
-    def needed(own: Mapping[str, str], others: Mapping[str, str]) -> Clique:
-        """What the other side or the result can tell apart; the rest of a side is summed first."""
-        found = []
-        for of, name in own.items():
-            other, wanted = others.get(of), target.get(of)
-            if other is None or (wanted is not None and rank[wanted] > rank[other]):
-                other = wanted
-            if other is not None:
-                found.append(other if rank[other] < rank[name] else name)
-        return tuple(found)
-
-    left, right = left.project(chains, needed(ours, theirs)), right.project(chains, needed(theirs, ours))
-    joint = chains.finest(left.columns, right.columns)
-    left, right = (
-        table
-        if (names := tuple(joint[column[n]] for n in table.columns)) == table.columns
-        else Table(names, chains.lifted(table.values, table.columns, names))
-        for table in (left, right)
-    )
-    table = _product(chains.sizes, left, right, frozenset(joint[c] for c in target if c in joint))
-    return table.restricted(chains, target)
-
-
-def _product(sizes: Mapping[str, int], left: Table, right: Table, target: frozenset[str]) -> Table:
-    """sum over the columns outside `target` of left * right; columns of one side only stay."""
-    ours, theirs = left.columns, right.columns
-    shared = [n for n in ours if n in theirs]
-    batch = tuple(n for n in shared if n in target)
-    summed = tuple(n for n in shared if n not in target)
-    rows = tuple(n for n in ours if n not in shared)
-    cols = tuple(n for n in theirs if n not in shared)
-    out = batch + rows + cols
-    in_batch, in_rows, in_cols, in_sum = (
-        prod([sizes[n] for n in names]) for names in (batch, rows, cols, summed)
-    )
-    if (cells := in_batch * in_rows * in_cols) > MAX_TABLE_CELLS:
-        raise ValueError(
-            f"This marginal needs a table of {cells} cells over ({', '.join(out)}); ask for fewer columns."
-        )
-    a = left.values.transpose([ours.index(n) for n in batch + rows + summed])
-    b = right.values.transpose([theirs.index(n) for n in batch + summed + cols])
-    if not summed:
-        return Table(out, aligned(a, batch + rows, out) * aligned(b, batch + cols, out))
-    shape = [sizes[n] for n in out]
-    if not batch:
-        return Table(out, (a.reshape(in_rows, in_sum) @ b.reshape(in_sum, in_cols)).reshape(shape))
-    if in_rows * in_cols * in_sum < SMALL_PRODUCT:
-        letter = dict(zip(out + summed, ascii_letters, strict=False))
-        terms = [
-            "".join(letter[n] for n in names) for names in (batch + rows + summed, batch + summed + cols, out)
-        ]
-        return Table(out, np.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b))
-    product = np.matmul(a.reshape(in_batch, in_rows, in_sum), b.reshape(in_batch, in_sum, in_cols))
-    return Table(out, product.reshape(shape))
 
 
 class Marginals:
@@ -139,6 +44,7 @@ class Marginals:
         """chains: of all levels that may be asked for, those of the tree among them."""
         self._chains, self._sizes, self._total = chains, chains.sizes, total
         self._columns = chains.columns()
+        self._tables = Tables(chains, tree.nodes)
         self._near: list[dict[int, Clique]] = [{} for _ in tree.nodes]
         self._beliefs: list[Table] = []
         self._finest = [chains.finest(node) for node in tree.nodes]
@@ -148,21 +54,23 @@ class Marginals:
         self._masks = [self._columns.mask(node) for node in tree.nodes]
         self._holders: dict[str, list[int]] = {}  # of each column, the nodes that hold it
         self._part: dict[str, int] = {}  # of each column, the connected part of the tree
-        part_of: list[int] = []
+        self._parts = part_of = list[int]()
         for index, (node, parent, separator) in enumerate(
             zip(tree.nodes, tree.parents, tree.separators, strict=True)
         ):
             if separator:
                 part_of.append(part_of[parent])
-                self._near[index][parent] = self._near[parent][index] = separator
-                outer = self._beliefs[parent].project(chains, separator)
-                self._conditionals[index, parent] = Table(node, conditionals[index])
+                separator = self._near[index][parent] = self._near[parent][index] = self._tables.order(
+                    separator
+                )
+                table = self._conditionals[index, parent] = self._tables.arranged(node, conditionals[index])
+                outer = self._tables.project(self._beliefs[parent], separator)
                 self._beliefs.append(
-                    Table(node, conditionals[index] * chains.lifted(outer.values, separator, node))
+                    Table(table.columns, table.values * chains.lifted(outer.values, separator, table.columns))
                 )
             else:
                 part_of.append(index)
-                self._beliefs.append(Table(node, conditionals[index] * total))
+                self._beliefs.append(self._tables.arranged(node, conditionals[index] * total))
             for column in self._finest[index]:
                 self._holders.setdefault(column, []).append(index)
                 self._part[column] = part_of[index]
@@ -180,6 +88,7 @@ class Marginals:
         self._expansions: dict[str, Array] = {}
         self._columns_kept: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
+        self._leads: list[dict[str, int]] = [{} for _ in tree.nodes]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
     def _directions(self, start: int) -> dict[str, list[tuple[int, int]]]:
@@ -214,7 +123,7 @@ class Marginals:
         table = self._conditionals.get((node, towards))
         if table is None:
             belief, separator = self._beliefs[node], self._near[node][towards]
-            outer = belief.project(self._chains, separator)
+            outer = self._tables.project(belief, separator)
             mass = self._chains.lifted(outer.values, separator, belief.columns)
             values = np.divide(belief.values, mass, out=np.zeros_like(belief.values), where=mass > 0)
             table = self._conditionals[node, towards] = Table(belief.columns, values)
@@ -257,18 +166,55 @@ class Marginals:
             self._carried[key] = carried
         return carried
 
+    def _meeting_point(self, wanted: frozenset[str]) -> int:
+        """The node at which to bring together what the tree says of some columns of one part: what passes
+        through a separator speaks of as few of them as may be (of one, of up to three columns: three nodes of
+        a tree have a node between any two of them), so that others ask for it as well."""
+        cells, mask = self._columns.cells, self._columns.mask(wanted)
+
+        def best(places: Iterable[int]) -> int:
+            """The one that holds most."""
+            return min((-cells(mask & self._masks[at]), self._beliefs[at].values.size, at) for at in places)[
+                -1
+            ]
+
+        def most(at: int) -> int:
+            """Of how many columns a neighbour has to tell."""
+            return max(map(len, self._by_neighbour(at, wanted).values()), default=0)
+
+        found = best({at for name in wanted for at in self._holders[self._chains.column[name]]})
+        if most(found) > 1:
+            part = self._parts[found]
+            told = {at: most(at) for at, other in enumerate(self._parts) if other == part}
+            least = min(told.values())
+            found = best(at for at, columns in told.items() if columns == least)
+        return found
+
+    def _by_neighbour(self, node: int, wanted: Iterable[str]) -> dict[int, list[str]]:
+        """Of the wanted columns that the node does not hold, the neighbour through which it hears of each."""
+        leads = self._leads[node]
+        found: dict[int, list[str]] = {}
+        for name in wanted:
+            lead = leads.get(name)
+            if lead is None:
+                lead = leads[name] = self._lead(node, name)
+            if lead != node:
+                found.setdefault(lead, []).append(name)
+        return found
+
+    def _lead(self, node: int, name: str) -> int:
+        """The neighbour that leads to a column, or the node itself where it holds that."""
+        if self._holds(node, name):
+            return node
+        rank, column = self._chains.rank[name], self._chains.column[name]
+        return next(first for most, first in self._reach[node][column] if most >= rank)
+
     def _from_neighbours(self, node: int, wanted: frozenset[str]) -> list[Table]:
         """What the neighbours of `node` know of the wanted columns that it does not hold, given their
         separators with it."""
-        rank, column = self._chains.rank, self._chains.column
-        by_neighbour: dict[int, set[str]] = {}
-        for name in wanted:
-            if not self._holds(node, name):
-                leads = [first for most, first in self._reach[node][column[name]] if most >= rank[name]]
-                by_neighbour.setdefault(leads[0], set()).add(name)
         return [
             table
-            for other, names in sorted(by_neighbour.items())
+            for other, names in sorted(self._by_neighbour(node, wanted).items())
             for table in self._carry(other, node, frozenset(names))
         ]
 
@@ -289,8 +235,10 @@ class Marginals:
                 )
                 sizes.append((cells, index, required))
             _, index, required = min(sizes, key=lambda entry: entry[:2])
-            table = contract(chains, table, others.pop(index), required)
-        return contract(chains, table, others[0], target) if others else table.restricted(chains, target)
+            table = self._tables.contract(table, others.pop(index), required)
+        if others:
+            return self._tables.contract(table, others[0], target)
+        return self._tables.restricted(table, target)
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
@@ -387,7 +335,9 @@ class Marginals:
             by_part.setdefault(self._part[self._chains.column[name]], []).append(name)
         tables = [self._inside(frozenset(names), cache) for names in by_part.values()]
         if len(tables) == 1:
-            return tables[0].project(self._chains, live).values.reshape(-1).copy()
+            (table,) = tables
+            values = self._tables.project(table, self._tables.order(live)).values
+            return aligned(values, self._tables.order(live), live).flatten()
         if (cells := prod(self._sizes[name] for name in live)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns."
@@ -404,15 +354,11 @@ class Marginals:
         tree."""
         larger = cache.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
-            cache[wanted] = larger.project(
-                self._chains, tuple(name for name in larger.columns if name in wanted)
+            cache[wanted] = self._tables.project(
+                larger, tuple(name for name in larger.columns if name in wanted)
             )
             return cache[wanted]
-        cells, mask = self._columns.cells, self._columns.mask(wanted)
-        holders = {place for name in wanted for place in self._holders[self._chains.column[name]]}
-        _, _, node = min(
-            (-cells(mask & self._masks[place]), self._beliefs[place].values.size, place) for place in holders
-        )
+        node = self._meeting_point(wanted)
         table = self._sum_out(
             self._beliefs[node], self._from_neighbours(node, wanted), self._chains.finest(wanted)
         )

@@ -33,11 +33,15 @@ def by_group(order: NDArray[np.intp], group: NDArray[np.int64], groups: int) -> 
     return order[np.argsort(group.astype(small)[order], kind="stable")]
 
 
-def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _fill(
+    table: Array, group: NDArray[np.int64], order: NDArray[np.intp], starts: Array
+) -> NDArray[np.int64]:
     """A column index of `table` (groups x values, rows add up to 1) for each row, systematic within each
-    group."""
+    group.
+
+    order: in which a group's rows are served. starts: of each group where its first point falls, from 0 to 1.
+    """
     groups, values = table.shape
-    order = rng.permutation(len(group))
     if groups > 1:
         order = by_group(order, group, groups)
     members = np.bincount(group, minlength=groups)[:, None]
@@ -46,7 +50,7 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
     ended = below >= whole  # whatever rounding says: what follows is impossible
     below /= np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
     below *= members
-    below -= rng.random(size=(groups, 1))
+    below -= starts[:, None]
     np.ceil(below, out=below)
     np.minimum(below, members, out=below)
     np.copyto(below, members, where=ended)
@@ -71,7 +75,14 @@ def sample_rows(
             group *= sizes[name]
             group += codes[name]
         new = tuple(name for name in node if name not in separator)
-        value = _fill(_conditional_matrix(chains, node, separator, new, conditional), group, rng)
+        groups = prod(sizes[name] for name in separator)
+        order, starts = rng.permutation(rows), rng.random(groups)
+        # Most groups of a large separator have no row.
+        occupied = np.flatnonzero(np.bincount(group, minlength=groups))
+        place = np.full(groups, -1)
+        place[occupied] = np.arange(len(occupied))
+        table = _conditional_matrix(chains, node, separator, new, conditional, occupied, place)
+        value = _fill(table, place.take(group), order, starts.take(occupied))
         for name in reversed(new[1:]):
             value, codes[name] = np.divmod(value, sizes[name])
         codes[new[0]] = value
@@ -85,15 +96,25 @@ def sample_rows(
 
 
 def _conditional_matrix(
-    chains: Chains, node: Clique, separator: Clique, new: Clique, conditional: Array
+    chains: Chains,
+    node: Clique,
+    separator: Clique,
+    new: Clique,
+    conditional: Array,
+    occupied: NDArray[np.intp],
+    place: NDArray[np.int64],
 ) -> Array:
-    """P(new columns | separator) as a matrix; a column of which the separator holds a coarser level is 0 in
-    its other bins."""
+    """P(new columns | separator) as a matrix, of some cells of the separator; a column of which the separator
+    holds a coarser level is 0 in its other bins.
+
+    occupied: these cells. place: of each cell its row, or -1.
+    """
     shape = [prod(chains.sizes[name] for name in names) for names in (separator, new)]
     if set(separator) <= set(node):
         arranged = conditional.transpose([node.index(name) for name in separator + new])
-        return np.ascontiguousarray(arranged).reshape(shape)
-    table = np.zeros(shape)
-    cells = [chains.cells_of(tuple(n for n in names), node) for names in (separator, new)]
-    table[cells[0], cells[1]] = conditional.reshape(-1)
+        return np.ascontiguousarray(arranged).reshape(shape).take(occupied, axis=0)
+    table = np.zeros((len(occupied), shape[1]))
+    row = place.take(chains.cells_of(separator, node))
+    at = np.flatnonzero(row >= 0)
+    table[row.take(at), chains.cells_of(new, node).take(at)] = conditional.reshape(-1).take(at)
     return table
