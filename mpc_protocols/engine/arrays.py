@@ -23,9 +23,7 @@ def send_array(wire: Wire, peer: int, array: NDArray[Any]) -> None:
         if array.size:
             wire.send(peer, BlankBytes(array.nbytes))
     elif array.size:
-        wire.send(
-            peer, memoryview(array if array.flags.c_contiguous else np.ascontiguousarray(array)).cast("B")
-        )
+        wire.send(peer, np.ascontiguousarray(array).data.cast("B"))
 
 
 def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
