@@ -6,6 +6,7 @@ Of a blank array (`blank`) its size travels.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,19 @@ def send_array(wire: Wire, peer: int, array: NDArray[Any]) -> None:
         if array.size:
             wire.send(peer, BlankBytes(array.nbytes))
     elif array.size:
-        wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        wire.send(peer, np.ascontiguousarray(array).data.cast("B"))
 
 
 def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
     """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`,
     `PeerLost`."""
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    count = math.prod(shape) if isinstance(shape, tuple) else int(shape)
+    size = count * np.dtype(dtype).itemsize
     payload: memoryview | bytes = wire.receive(peer, size) if size else b""
     if isinstance(payload, BlankBytes):
         return blank(shape, dtype)
-    return np.frombuffer(payload, dtype).reshape(shape)
+    array = np.frombuffer(payload, dtype)
+    return array.reshape(shape) if isinstance(shape, tuple) and len(shape) != 1 else array
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

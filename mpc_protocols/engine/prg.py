@@ -26,7 +26,7 @@ import secrets
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.blank import BlankBytes, blank
@@ -39,6 +39,7 @@ CONTRIBUTION = b"contribution"
 
 _ZEROS = memoryview(bytes(1 << 18))
 _MAX_STREAM = 1 << 36  # bytes of one operation: 2^32 blocks of 16
+_TOO_LONG = "An operation's stream ends after 2^36 bytes."
 
 
 def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
@@ -73,19 +74,20 @@ def binding(*context: bytes) -> bytes:
 
 
 class KeyStream:
-    """The streams of one derived key, one per operation number. One thread at a time."""
+    """The streams of one derived key, one per operation number. One thread at a time, its readers included."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) != 16:
             raise ValueError(f"A stream key has 16 bytes, got {len(key)}.")
         self.is_blank = isinstance(key, BlankBytes)
-        self._cipher = algorithms.AES(bytes(16) if self.is_blank else key)
-        self._whole: Any = Cipher(self._cipher, modes.CTR(bytes(16))).encryptor()
+        cipher = algorithms.AES(bytes(16) if self.is_blank else key)
+        self._encryptor: Any = Cipher(cipher, modes.CTR(bytes(16))).encryptor()
+        self._at: Reader | None = None
+        """Whose next bytes the cipher gives; None: those of no reader."""
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
-        cipher = None if self.is_blank else Cipher(self._cipher, modes.CTR(_counter(operation))).encryptor()
-        return Reader(cipher)
+        return Reader(None if self.is_blank else self, operation)
 
     def draw(
         self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]], operation: int
@@ -95,32 +97,52 @@ class KeyStream:
             return blank(shape, dtype)
         out = np.empty(shape, dtype)
         if out.size:
-            self._whole.reset_nonce(_counter(operation))  # a tenth of the cost of a cipher of its own
-            Reader(self._whole).fill(out)
+            if out.nbytes > _MAX_STREAM:
+                raise ValueError(_TOO_LONG)
+            self._at = None
+            self._encryptor.reset_nonce(_counter(operation))  # a tenth of the cost of a cipher of its own
+            self._encrypt(out)
         return out
 
+    def read(self, reader: Reader, operation: int, position: int, out: NDArray[Any]) -> None:
+        """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on, for a reader."""
+        if self._at is not reader:
+            block, before = divmod(position, 16)
+            self._encryptor.reset_nonce(_counter(operation, block))
+            self._encryptor.update(_ZEROS[:before])
+            self._at = reader
+        self._encrypt(out)
 
-def _counter(operation: int) -> bytes:
-    """The counter block at which an operation's stream begins."""
-    return operation.to_bytes(12, "big") + bytes(4)
+    def _encrypt(self, out: NDArray[Any]) -> None:
+        target, size = out.data.cast("B"), out.nbytes
+        if size <= len(_ZEROS):
+            self._encryptor.update_into(_ZEROS[:size], target)
+            return
+        for start in range(0, size, len(_ZEROS)):
+            stop = min(start + len(_ZEROS), size)
+            self._encryptor.update_into(_ZEROS[: stop - start], target[start:stop])
+
+
+def _counter(operation: int, block: int = 0) -> bytes:
+    """The counter block at which an operation's stream begins, or so many blocks later."""
+    return operation.to_bytes(12, "big") + block.to_bytes(4, "big")
 
 
 class Reader:
     """One operation's stream, read piece by piece."""
 
-    def __init__(self, encryptor: CipherContext | None) -> None:
-        """encryptor: None for a stream of which only the sizes matter."""
-        self._encryptor = encryptor
-        self._left = _MAX_STREAM
+    def __init__(self, stream: KeyStream | None, operation: int) -> None:
+        """stream: None for a stream of which only the sizes matter."""
+        self._stream, self._operation, self._position = stream, operation, 0
 
     @property
     def is_blank(self) -> bool:
         """Whether only the sizes matter."""
-        return self._encryptor is None
+        return self._stream is None
 
     def draw(self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
         """A fresh array of uniform elements of `dtype`, the next ones of the stream."""
-        if self._encryptor is None:
+        if self._stream is None:
             return blank(shape, dtype)
         out = np.empty(shape, dtype)
         self.fill(out)
@@ -128,14 +150,14 @@ class Reader:
 
     def fill(self, out: NDArray[Any]) -> None:
         """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
-        if self._encryptor is None:
+        if self._stream is None:
             return
         if not out.flags.c_contiguous:
             raise ValueError("A stream is written into contiguous memory only.")
-        self._left -= out.nbytes
-        if self._left < 0:
-            raise ValueError("An operation's stream ends after 2^36 bytes.")
-        target = out.reshape(-1).view(np.uint8).data
-        for start in range(0, len(target), len(_ZEROS)):
-            stop = min(start + len(_ZEROS), len(target))
-            self._encryptor.update_into(_ZEROS[: stop - start], target[start:stop])
+        if not out.nbytes:
+            return
+        position = self._position
+        if position + out.nbytes > _MAX_STREAM:
+            raise ValueError(_TOO_LONG)
+        self._position += out.nbytes
+        self._stream.read(self, self._operation, position, out)

@@ -253,9 +253,12 @@ def plan_selection(
         for w, bias, total in zip(integers, biases, answer_sums, strict=True)
     ]
     conflict_sets = _both_ways(n, conflicts)
-    lows = sorted((low for low, w in zip(lowest, integers, strict=True) if w), reverse=True)
-    removable = sum(sorted((1 + len(others) for others in conflict_sets), reverse=True)[: picks - 1])
-    floor = lows[min(removable, len(lows) - 1)]
+    lows = [low for low, w in zip(lowest, integers, strict=True) if w]
+    if picks == 1:
+        floor = max(lows)
+    else:
+        removable = sum(sorted((1 + len(others) for others in conflict_sets), reverse=True)[: picks - 1])
+        floor = sorted(lows, reverse=True)[min(removable, len(lows) - 1)]
     contenders = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
     if picks == 1:
         spread = max(highest[q] for q in contenders) - min(lowest[q] for q in contenders)

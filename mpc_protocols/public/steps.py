@@ -17,7 +17,7 @@ in a step.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -38,6 +38,8 @@ MAX_RATIONAL_BITS: Final = 2048
 """Bits of a numerator or denominator; holds every float64 below 2^1023 as a rational."""
 _BEYOND_FLOATS: Final = 1 << 1023
 """Sentences and events show rationals as floats; half the largest float, so that none overflows by rounding."""
+_MAX_KNOWN: Final = 64
+"""Rationals of a message that are looked up: whoever sends it could choose many whose hashes are one."""
 MAX_STEPS: Final = 1 << 32
 MAX_SUM: Final = 1 << 62
 MAX_KEYS: Final = 1 << 16
@@ -69,6 +71,14 @@ def _different(values: tuple[object, ...]) -> Collection[object]:
     return {id(value): value for value in values}.values()
 
 
+def _check_integers(values: Sequence[Any], what: str, limit: int) -> None:
+    """`_check_integer` of each: the smallest and the largest decide, where all are integers."""
+    if values and set(map(type, values)) == {int} and min(values) >= 0 and max(values) < limit:
+        return
+    for value in values:
+        _check_integer(value, what, limit)
+
+
 def _check_integer(x: object, what: str, limit: int) -> None:
     if (
         type(x) is not int or not 0 <= x < limit
@@ -88,8 +98,7 @@ def _check_handles(handles: object) -> None:
         isinstance(handles, tuple) and 0 < len(handles) <= MAX_ITEMS, f"a step needs 1 to {MAX_ITEMS} handles"
     )
     assert isinstance(handles, tuple)
-    for handle in handles:
-        _check_integer(handle, "a handle", MAX_ITEMS)
+    _check_integers(handles, "a handle", MAX_ITEMS)
     _require(len(set(handles)) == len(handles), "a step must not name a handle twice")
 
 
@@ -209,8 +218,7 @@ class SelectStep(_Message):
 
 
 def _check_answers(sums: tuple[int, ...], digests: tuple[bytes, ...]) -> None:
-    for total in sums:
-        _check_integer(total, "a sum of answers", MAX_SUM)
+    _check_integers(sums, "a sum of answers", MAX_SUM)
     _require(isinstance(digests, tuple) and 0 < len(digests) <= MAX_ITEMS, "answers need a hash")
     for digest in digests:
         _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
@@ -322,11 +330,11 @@ def _encode(value: object) -> object:
     raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 
-def _list(value: object, item: Callable[[object], object] = lambda x: x) -> tuple[object, ...]:
+def _list(value: object, item: Callable[[object], object] | None = None) -> tuple[object, ...]:
     _require(isinstance(value, list), "expected a list")
     assert isinstance(value, list)
     _require(len(value) <= MAX_ITEMS, "a list is too long")
-    return tuple(item(x) for x in value)
+    return tuple(value if item is None else map(item, value))
 
 
 def _rational(value: object) -> Fraction:
@@ -343,7 +351,21 @@ def _rational(value: object) -> Fraction:
 
 
 def _rationals(value: object) -> tuple[object, ...]:
-    return _list(value, _rational)
+    """Equal ones are one object, as at the leader (`_different`)."""
+    known: dict[tuple[int, int], Fraction] = {}
+
+    def of(pair: object) -> Fraction:
+        if type(pair) is list and len(pair) == 2:
+            top, bottom = pair
+            if type(top) is int and type(bottom) is int:
+                if (found := known.get((top, bottom))) is not None:
+                    return found
+                if len(known) < _MAX_KNOWN:
+                    known[top, bottom] = found = _rational(pair)
+                    return found
+        return _rational(pair)
+
+    return _list(value, of)
 
 
 def _variances(value: object) -> object:

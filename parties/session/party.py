@@ -28,8 +28,6 @@ Tap = Callable[[str, int, str, int, bytes], None]
 """(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that
 sends or receives."""
 
-_COPIED = 1 << 16
-
 
 class Party:
     """What the network thread and the protocols' threads share."""
@@ -129,16 +127,25 @@ class Party:
 
         peer: None if it is no single one; then nobody can be overdue.
         """
+        wait = self.begin_wait(peer)
+        try:
+            yield
+        finally:
+            self.end_wait(wait)
+
+    def begin_wait(self, peer: int | None) -> object:
+        """What `waits` does first; for `end_wait`."""
         wait = object()
         with self._lock:
             self._waits[wait] = peer, time.monotonic()
-        try:
-            for link in tuple(self.links.values()):
-                link.grant()
-            yield
-        finally:
-            with self._lock:
-                del self._waits[wait]
+        for link in tuple(self.links.values()):
+            link.grant()
+        return wait
+
+    def end_wait(self, wait: object) -> None:
+        """What `waits` does last."""
+        with self._lock:
+            del self._waits[wait]
 
     def sending(self, size: int) -> int:
         """Count a message; the logical time it carries."""
@@ -234,8 +241,6 @@ class SessionWire:
         view = memoryview(payload).cast("B")
         if len(view) > MAX_MESSAGE:
             raise ValueError(f"A message of {len(view)} bytes; at most {MAX_MESSAGE} are possible.")
-        if not isinstance(payload, bytes) and len(view) <= _COPIED:
-            view = memoryview(bytes(view))
         sequence = self._sequence.get(peer, 0)
         self._sequence[peer] = sequence + 1
         if party.tap is not None:
@@ -339,17 +344,20 @@ class SessionWire:
             party.raise_failure()
         if wanted is not None and inbox.ready.empty():
             link.want(wanted)
-            with party.waits(peer):
+            wait = party.begin_wait(peer)  # `waits`, less a generator for each message
+            try:
                 message = party.reading.wait(inbox)
-            link.want(-wanted)
+            finally:
+                party.end_wait(wait)
         else:
-            message = inbox.ready.get()
+            wanted, message = 0, inbox.ready.get()
         if message is None:
+            link.want(-wanted)
             inbox.ready.put(None)
             if party.failure is not None:
                 party.raise_failure()
             return None
-        link.consumed(message)
+        link.consumed(message, wanted)
         party.receiving(message)
         if party.tap is not None:
             party.tap("received", peer, self._name, message.sequence, bytes(message.payload))

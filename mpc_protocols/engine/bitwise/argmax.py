@@ -39,6 +39,8 @@ PAIRS = 1 << 20
 batch."""
 MAX_KEPT: Final = 1448
 """Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
+_MAX_COMPARED_KEPT: Final = 1 << 14
+"""Comparisons of which the places are kept: 400 kB."""
 _LOSSES = 1 << 17  # losses tested at a time
 NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
 
@@ -123,8 +125,7 @@ def losses(gates: Gates[B, N], keys: N) -> B:
         if is_dry(gates):
             row = left = right = blank(several, np.intp)
         else:
-            row, which = np.divmod(np.arange(start, start + several), pairs)
-            left, right = _pairs(count, which)
+            row, left, right = _compared(count, start, several)
         negative = gates.less(keys[row, left], keys[row, right])
         batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
     together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
@@ -191,6 +192,20 @@ def _pairs(count: int, which: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArr
     starts = first * (2 * count - first - 1) // 2
     low = np.searchsorted(starts, which, side="right") - 1
     return low, which - starts[low] + low + 1
+
+
+def _compared(count: int, start: int, several: int) -> tuple[NDArray[np.intp], ...]:
+    """Row, and both candidates, of so many comparisons from one on, all pairs of a row after those of another."""
+    if several <= _MAX_COMPARED_KEPT:
+        return _compared_once(count, start, several)
+    return _compared_once.__wrapped__(count, start, several)
+
+
+@lru_cache(maxsize=16)
+def _compared_once(count: int, start: int, several: int) -> tuple[NDArray[np.intp], ...]:
+    """`_compared`, kept: a run asks again for as many candidates."""
+    row, which = np.divmod(np.arange(start, start + several), count * (count - 1) // 2)
+    return (row, *_pairs(count, which))
 
 
 @lru_cache(maxsize=2)

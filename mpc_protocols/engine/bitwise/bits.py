@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 B = TypeVar("B", bound="Bits")
+_KINDS = (np.dtype(np.uint64), np.dtype(np.uint8))
 
 
 class Bits:
@@ -25,10 +26,8 @@ class Bits:
 
     def __init__(self, *parts: NDArray[Any]) -> None:
         """Raises `ValueError` unless the parts are alike."""
-        first = parts[0]
-        if first.dtype not in (np.uint64, np.uint8) or any(
-            part.dtype != first.dtype or part.shape != first.shape for part in parts
-        ):
+        dtype, shape = parts[0].dtype, parts[0].shape
+        if dtype not in _KINDS or any([part.dtype != dtype or part.shape != shape for part in parts[1:]]):
             kinds = ", ".join(f"{part.dtype}{part.shape}" for part in parts)
             raise ValueError(f"Shared bits are like arrays of uint64 or uint8, not {kinds}.")
         self.parts = parts

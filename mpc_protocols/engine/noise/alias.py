@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +100,8 @@ class AliasTable:
             np.frombuffer(raw, np.uint8).reshape(-1, width), axis=1, count=self.rest_bits, bitorder="little"
         )
         change = np.arange(len(self.aliases)) ^ np.array(self.aliases)
-        flags = np.concatenate((bits, (change[:, np.newaxis] >> np.arange(self.index_bits)) & 1), axis=1)
-        return np.asarray(flags.reshape(-1, 1 << self.low_bits, self.outputs), np.uint8)
+        changed = ((change[:, np.newaxis] >> np.arange(self.index_bits)) & 1).astype(np.uint8)
+        return np.concatenate((bits, changed), axis=1).reshape(-1, 1 << self.low_bits, self.outputs)
 
     @cached_property
     def selectors(self) -> NDArray[np.intp]:
@@ -111,7 +111,7 @@ class AliasTable:
         group = min(_GROUP, inner)
         # (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
         flags = self.output_bits.reshape(-1, inner // group, group, self.outputs)
-        chosen = np.einsum("hgbr,b->grh", flags.astype(np.intp), 1 << np.arange(group))
+        chosen = np.packbits(flags, axis=2, bitorder="little")[:, :, 0].transpose(1, 2, 0)
         numbers = chosen + (np.arange(inner // group) << group)[:, np.newaxis, np.newaxis]
         return np.ascontiguousarray(numbers.reshape(inner // group, -1), np.intp)
 
@@ -184,20 +184,19 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Runs, adder: Adder) -> B:
 def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
     """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in
     the same rounds."""
-    vectors = [
-        [stack([gates.complement(bit), bit]) for bit in (number[j] for j in range(len(number)))]
-        for number in numbers
-    ]
+    vectors = [_rows(each(_bit_by_bit, gates.complement(number), number)) for number in numbers]
     while any(len(vector) > 1 for vector in vectors):
         pairs = [pair for vector in vectors for pair in zip(vector[::2], vector[1::2], strict=False)]
-        factors = []
-        for low, high in pairs:
-            rows, columns = np.divmod(np.arange((len(high) - 1) * (len(low) - 1)), len(low) - 1)
-            factors.append((high[1:][rows], low[1:][columns]))
+        runs: list[list[tuple[B, B]]] = [
+            list(run) for _, run in groupby(pairs, key=lambda pair: tuple(map(len, pair)))
+        ]
+        factors = [(stack([low for low, _ in run]), stack([high for _, high in run])) for run in runs]
+        products = gates.and_pairs([_outer_factors(low, high) for low, high in factors])
         merged = iter(
             [
-                _outer(low, high, product)
-                for (low, high), product in zip(pairs, gates.and_pairs(factors), strict=True)
+                vector
+                for (low, high), product in zip(factors, products, strict=True)
+                for vector in _rows(_outer(low, high, product))
             ]
         )
         vectors = [
@@ -207,16 +206,41 @@ def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
     return [vector[0] for vector in vectors]
 
 
+def _rows(several: B) -> list[B]:
+    return [several[j] for j in range(len(several))]
+
+
+def _bit_by_bit(inverted: Words, bits: Words) -> Words:
+    """The one-hot vector of each bit: (bits, 2, words)."""
+    return np.stack((inverted, bits), axis=1)
+
+
+@lru_cache(maxsize=64)
+def _entries(high: int, low: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The entries of two one-hot vectors, but the first, of which products are taken: row by row."""
+    rows, columns = np.divmod(np.arange((high - 1) * (low - 1)), low - 1)
+    return rows + 1, columns + 1
+
+
+def _outer_factors(low: B, high: B) -> tuple[B, B]:
+    """Of several pairs of one-hot vectors, (pairs, entries, words) each: the factors of what `_outer` takes, one pair
+    after the other."""
+    rows, columns = _entries(high.shape[1], low.shape[1])
+    words = low.shape[2]
+    return high[:, rows].reshape(-1, words), low[:, columns].reshape(-1, words)
+
+
 def _outer(low: B, high: B, products: B) -> B:
     """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to
-    the factors."""
+    the factors. Of several pairs, as in `_outer_factors`."""
 
     def component(low: Words, high: Words, products: Words) -> Words:
-        grid = np.empty_like(low, shape=(len(high), len(low), low.shape[1]))
-        grid[1:, 1:] = products.reshape(len(high) - 1, len(low) - 1, -1)
-        grid[1:, 0] = high[1:] ^ np.bitwise_xor.reduce(grid[1:, 1:], axis=1)
-        grid[0] = low ^ np.bitwise_xor.reduce(grid[1:], axis=0)
-        return grid.reshape(-1, low.shape[1])
+        pairs, entries, words = high.shape
+        grid = np.empty_like(low, shape=(pairs, entries, *low.shape[1:]))
+        grid[:, 1:, 1:] = products.reshape(pairs, entries - 1, -1, words)
+        grid[:, 1:, 0] = high[:, 1:] ^ np.bitwise_xor.reduce(grid[:, 1:, 1:], axis=2)
+        grid[:, 0] = low ^ np.bitwise_xor.reduce(grid[:, 1:], axis=1)
+        return grid.reshape(pairs, -1, words)
 
     return each(component, low, high, products)
 
@@ -252,9 +276,9 @@ def multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
     """As a lookup, where each statement costs more than what it sends, as when few are proved: the one-hot
     vector of all columns, after which every output bit is a local sum. 2^t products a draw in place of
     outputs * 2^(t/2). 1 round."""
-    rows, columns = np.divmod(np.arange((len(outer) - 1) * (len(inner) - 1)), len(inner) - 1)
-    [products] = gates.and_pairs([(outer[1:][rows], inner[1:][columns])])
-    vector = _outer(inner, outer, products)
+    low, high = inner[np.newaxis], outer[np.newaxis]
+    [products] = gates.and_pairs([_outer_factors(low, high)])
+    vector = _outer(low, high, products)[0]
     group = min(_GROUP, len(inner))
     groups = len(vector) // group
     step = max(1, (1 << 19) // (groups << _GROUP))

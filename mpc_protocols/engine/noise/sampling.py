@@ -23,6 +23,7 @@ Threat model: the backend's; nobody whom it tolerates as corrupted knows a bit o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from threading import Lock
 
 import numpy as np
@@ -50,7 +51,13 @@ def noise_adder(table: AliasTable, count: int, latency_bytes: int) -> Adder:
 
 def gumbel_adder(count: int, latency_bytes: int) -> Adder:
     """The form of `gumbel_noise`."""
-    return noise_adder(alias_table(gumbel.THRESHOLDS, gumbel.BITS), count, latency_bytes)
+    return noise_adder(gumbel_table(), count, latency_bytes)
+
+
+@cache
+def gumbel_table() -> AliasTable:
+    """The columns of the Gumbel table: asked for in every selection, and its thousands of thresholds are hashed once."""
+    return alias_table(gumbel.THRESHOLDS, gumbel.BITS)
 
 
 def gaussian_adder(sampler: Sampler, count: int, latency_bytes: int) -> Adder:
@@ -67,7 +74,7 @@ def gumbel_noise(gates: Gates[B, N], source: BitSource, count: int, a: int, ring
 def gumbel_values(gates: Gates[B, N], source: BitSource, count: int) -> list[B]:
     """Bits of K for so many candidates, batch by batch, (index bits, words) each: what takes the rounds, and
     depends on no selection's grid."""
-    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
+    table = gumbel_table()
     adder = noise_adder(table, count, gates.latency_bytes)
     return [draw(gates, source((gumbel.BITS, words_for(cells))), table, adder) for cells in batches(count)]
 
@@ -75,7 +82,7 @@ def gumbel_values(gates: Gates[B, N], source: BitSource, count: int) -> list[B]:
 @by_shape(lambda gates, source, values, count, a, ring: (count, a, ring))
 def dithered(gates: Gates[B, N], source: BitSource, values: Sequence[B], count: int, a: int, ring: UInt) -> N:
     """2^a K + V of the bits of `count` values. 2 rounds, or what a weighted sum takes."""
-    index_bits = alias_table(gumbel.THRESHOLDS, gumbel.BITS).index_bits
+    index_bits = gumbel_table().index_bits
     weights = [1 << a + j for j in range(index_bits)] + [1 << j for j in range(a)]
     parts = []
     for bits, cells in zip(values, batches(count), strict=True):

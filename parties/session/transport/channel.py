@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 STAGE = 1 << 18
 """Bytes taken from the socket at once."""
+_RECORD = 1 << 14
+"""Most bytes of a record of TLS."""
 
 
 class Closed(Exception):
@@ -50,7 +52,8 @@ class Channel(ABC):
         side to tell: the peer's last words may still be waiting there."""
         while self._out and not self._dead:
             try:
-                sent = self.sock.sendmsg(list(islice(self._out, 16)))
+                several = list(islice(self._out, 16)) if len(self._out) > 1 else None
+                sent = self.sock.sendmsg(several) if several else self.sock.send(self._out[0])
             except BlockingIOError:
                 return False
             except OSError:
@@ -128,6 +131,8 @@ class TlsChannel(Channel):
         self._tls = tls
         self._incoming = incoming
         self._outgoing = outgoing
+        self._record = memoryview(bytearray(_RECORD))
+        self._plain = self._record[:0]
 
     def put(self, header: bytes, payload: memoryview | None = None) -> None:
         if payload is None or len(payload) <= 16384:
@@ -142,14 +147,33 @@ class TlsChannel(Channel):
             view = view[self._tls.write(view) :]
 
     def read_into(self, view: memoryview) -> int:
+        """A large part is decrypted into its place; of small ones a record at a time, since a call costs as much as
+        the bytes of a header and a small message together."""
+        plain = self._plain
+        if not plain:
+            large = len(view) >= _RECORD
+            count = self._decrypted(view if large else self._record)
+            if large:
+                return count
+            plain = self._record[:count]
+        count = min(len(view), len(plain))
+        view[:count] = plain[:count]
+        self._plain = plain[count:]
+        return count
+
+    def _decrypted(self, view: memoryview) -> int:
+        """Bytes of the next record, as `read_into` gives them. Asks the object only where it may have some: that it
+        has none is an exception, which is dearer than a record."""
         while True:
-            try:
-                count = int(self._tls.read(len(view), view))
-            except ssl.SSLWantReadError:
-                self._incoming.write(memoryview(self._stage)[: self._receive(self._stage)])
-                continue
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                raise Closed("end of stream") from None
-            if count == 0:
-                raise Closed("end of stream")
-            return count
+            if self._incoming.pending or self._tls.pending():
+                try:
+                    count = int(self._tls.read(len(view), view))
+                except ssl.SSLWantReadError:
+                    pass
+                except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                    raise Closed("end of stream") from None
+                else:
+                    if count == 0:
+                        raise Closed("end of stream")
+                    return count
+            self._incoming.write(memoryview(self._stage)[: self._receive(self._stage)])

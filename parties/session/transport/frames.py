@@ -79,7 +79,7 @@ MAX_PAYLOAD = {
 }
 """Largest payload of each kind."""
 
-_KINDS = {int(kind): kind for kind in Kind}
+_KINDS = {int(kind): (kind, most) for kind, most in MAX_PAYLOAD.items()}
 
 
 class Header(NamedTuple):
@@ -105,11 +105,12 @@ class BadFrame(Exception):
 def parse(raw: bytes | bytearray | memoryview) -> Header:
     """Read and check the 36 bytes of a header. Raises `BadFrame`."""
     length, number, sequence, stream, depth, total = HEADER.unpack(raw)
-    kind = _KINDS.get(number)
-    if kind is None:
+    known = _KINDS.get(number)
+    if known is None:
         raise BadFrame("an unknown kind of frame")
-    if length > MAX_PAYLOAD[kind]:
-        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {MAX_PAYLOAD[kind]} are allowed")
+    kind, most = known
+    if length > most:
+        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {most} are allowed")
     if kind is Kind.DATA:
         if total > MAX_MESSAGE:
             raise BadFrame(f"a message of {total} bytes; at most {MAX_MESSAGE} are allowed")

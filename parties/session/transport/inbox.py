@@ -8,14 +8,13 @@ bounded by the window (`link`). Bytes are never copied again: the receiver gets 
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from parties.session.transport.frames import FRAME_COST, BadFrame, Header
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """One whole message: payload, its number in the stream, the sender's clock, and what it cost of the
     window."""
 

@@ -34,6 +34,8 @@ from parties.session.transport.reading import Reading
 from parties.session.transport.way_in import WayIn
 
 _READ_BUDGET = 8 << 20
+_SMALL = 1 << 16
+"""Messages up to this size leave at once where nothing waits before them, and are copied where something does."""
 _STUCK_S = 60.0
 
 
@@ -99,18 +101,22 @@ class Link:
         self._target = memoryview(self._raw)
         self._header: Header | None = None
         self._inbox: Inbox | None = None
+        self._inboxes: dict[int, Inbox] = {}
         self._body = bytearray()
 
     # Sending: any thread.
 
     def send(self, stream: int, sequence: int, depth: int, payload: memoryview) -> None:
-        """Queue one message and send what the window and the socket take; blocks while more than QUEUED bytes
-        wait.
+        """Send what the window and the socket take of one message, and queue the rest; blocks while more than QUEUED
+        bytes wait. A payload above 64 KiB must not be modified afterwards.
 
         Raises `ProtocolAborted` if both sides have been stuck for a minute with full windows (an error in a
         protocol).
         """
+        size = len(payload)
         with self._lock:
+            if size <= _SMALL and self._sent_at_once(stream, sequence, depth, payload):
+                return
             while self._queued > frames.QUEUED and not self.ended:
                 before = self._queued
                 if (
@@ -124,9 +130,25 @@ class Link:
                     )
             if self.ended:
                 return  # the reason is told by the hub: it has recorded it before ending links
+            if size <= _SMALL:
+                payload = memoryview(bytes(payload))
             self._data.append(_Outgoing(stream, sequence, depth, payload))
-            self._queued += len(payload)
+            self._queued += size
         self._pump()
+
+    def _sent_at_once(self, stream: int, sequence: int, depth: int, payload: memoryview) -> bool:
+        """Seal and send a small message for which nothing has to wait; False, and nothing is done, if something has
+        to. Under the lock."""
+        size, channel = len(payload), self._channel
+        cost = size + FRAME_COST
+        if self._control or self._data or self.ended or self._may_send < cost or not channel.clear:
+            return False
+        self._may_send -= cost
+        with suppress(ssl.SSLError, Closed):  # the reading side meets the same state and tells
+            channel.put(HEADER.pack(size, Kind.DATA, sequence, stream, depth, size), payload)
+            if not channel.flush():
+                self._want_write()
+        return True
 
     def full(self) -> bool:
         """Whether `send` would block now."""
@@ -281,8 +303,11 @@ class Link:
                     self._unread += header.length + FRAME_COST
                     if self._granted < 0:
                         raise BadFrame("more than it was allowed to have under way")
-                self._inbox = self._hub.inbox(self.number, header.stream)
-                self._target = self._inbox.place(header)
+                inbox = self._inboxes.get(header.stream)
+                if inbox is None:
+                    inbox = self._inboxes[header.stream] = self._hub.inbox(self.number, header.stream)
+                self._inbox = inbox
+                self._target = inbox.place(header)
             else:
                 self._body = bytearray(header.length)
                 self._target = memoryview(self._body)
@@ -317,19 +342,22 @@ class Link:
 
     # The window: any thread.
 
-    def consumed(self, message: Message) -> None:
-        """A message was taken by its receiver."""
+    def consumed(self, message: Message, wanted: int = 0) -> None:
+        """A message was taken by its receiver, who had said to `want` so many bytes of this peer."""
         with self._lock:
             self._unread -= message.cost
+            self._wanted -= wanted
         self.grant()
 
     def want(self, size: int) -> None:
-        """A thread begins to wait for `size` bytes of this peer (negative: it has them)."""
+        """A thread begins to wait for `size` bytes of this peer (negative: it waits no more)."""
         with self._lock:
             self._wanted += size
 
     def grant(self) -> None:
         """Let the peer send more, if its unread bytes allow it."""
+        if frames.WINDOW - self._granted < frames.WINDOW // 4:
+            return  # whoever lowers it meanwhile looks here afterwards
         with self._lock:
             more = frames.WINDOW - self._granted
             if more < frames.WINDOW // 4 or self.ended:

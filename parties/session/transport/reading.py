@@ -28,11 +28,12 @@ from typing import Protocol
 
 from parties.session.transport.inbox import Inbox, Message
 
-PAUSE_S = 0.003
+PAUSE_S = 0.01
 """How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the
-kernel."""
+kernel. Each change costs a wake-up of the loop, so it is longer than most computations between two messages."""
 _CLOSE_S = 1.0  # for a reading thread to stop: it has been woken, unless the run ended well without it
-_MAX_PAUSE_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
+_MAX_PAUSE_S = 0.04
+"""Between two looks at a thread that still waits: then the same, after a wait of this length or more."""
 
 
 class Readable(Protocol):

@@ -155,11 +155,11 @@ def test_sockets_that_a_thread_takes_as_the_loop_watches_again_are_watched_once(
                 opened = reading._loop_watches
                 role.release()
                 if opened and threading.get_ident() == loop and chances[0] < 3 and watches:
-                    chances[0] += 1
                     line.boxes[0].ready.put(Message(memoryview(b"\0"), 0, 0, 0))
                     other = threading.Thread(target=reading.wait, args=(line.boxes[0],))
                     other.start()
                     other.join()
+                    chances[0] += 1
 
         watch = reading._watch
 
@@ -171,7 +171,9 @@ def test_sockets_that_a_thread_takes_as_the_loop_watches_again_are_watched_once(
         monkeypatch.setattr(reading, "_watch", counted)
         later(0.01, lambda: line.theirs.send(b"\0"))
         assert reading.wait(line.boxes[0]) is not None
-        time.sleep(0.2)
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and not (chances[0] == 3 and reading._loop_watches):
+            time.sleep(PAUSE_S)
         assert chances[0] == 3 and reading._loop_watches and not errors
         quiet = len(watches)
         time.sleep(0.1)

@@ -18,7 +18,8 @@ the lowest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
@@ -62,6 +63,7 @@ def merged_rows(count: int, radix: int) -> int:
     return 2 * sum(groups for _, _, groups in _groups(count, radix)) - 1
 
 
+@lru_cache(maxsize=256)
 def dealt_rows(count: int, radix: int) -> int:
     """Rows that are dealt for it."""
     return sum(
@@ -100,32 +102,92 @@ def _first(start: int, product: Product) -> int:
     return int(start == 0 and ("p", 0) in product)
 
 
-def _factors(rows: Rows, start: int, size: int, groups: int) -> dict[Factor, Words]:
-    """Each factor's rows, one for each group."""
+@dataclass(frozen=True)
+class _Sum:
+    """What adds up to a generate, or a propagate, of the groups from `first` on. Rows are named by their numbers in
+    `_Group`, each with how many of them come before the first group: (number, skipped).
+
+    products: a mask, or a product of masks, and what the evaluators know of the term's other factors (None: it has no
+    others). public: the terms, as both evaluators know them.
+    """
+
+    products: tuple[tuple[tuple[int, int], tuple[int, int] | None], ...]
+    public: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Groups of one size in a merge, all the same for all of them and worked out once (`_plan`).
+
+    factors: of which rows each factor's are taken (0: generate, 1: propagate), a row for each group; they have the
+    numbers 0, 1, .. products: the dealt ones, whose numbers follow, each of two rows of numbers before it, with the first
+    group that takes it. sums: of generate (0) and of propagate (1).
+    """
+
+    groups: int
+    factors: tuple[tuple[int, slice], ...]
+    products: tuple[tuple[int, int, int], ...]
+    sums: tuple[tuple[int, _Sum], ...]
+
+    def rows(self, of: Rows) -> list[Words]:
+        """Of each factor."""
+        return [of[kind][place] for kind, place in self.factors]
+
+    def multiplied(self, factors: Rows) -> list[Words]:
+        """All products of factors after these themselves, of all groups."""
+        known = self.rows(factors)
+        for most, last, _ in self.products:
+            known.append(known[most] & known[last])
+        return known
+
+
+@lru_cache(maxsize=256)
+def _plan(count: int, radix: int) -> tuple[_Group, ...]:
+    return tuple(_planned(*group) for group in _groups(count, radix))
+
+
+def _planned(start: int, size: int, groups: int) -> _Group:
     stop = start + size * groups
-    return {
-        (kind, place): of[start + place : stop : size]
-        for kind, of in zip("gp", rows, strict=True)
-        for place in range(size)
-    }
+    names = [(kind, place) for kind in "gp" for place in range(size)]
+    number: dict[Product, int] = {(name,): n for n, name in enumerate(names)}
+    skipped = [0] * len(names)
+    products = []
+    for product in _dealt(start, size, groups):
+        products.append((number[product[:-1]], number[product[-1:]], _first(start, product)))
+        number[product] = len(number)
+        skipped.append(_first(start, product))
+
+    def summed(terms: Sequence[Product], first: int) -> _Sum:
+        chosen = [
+            (
+                (number[some], first - skipped[number[some]]),
+                (number[others], first) if (others := tuple(f for f in term if f not in some)) else None,
+            )
+            for term in terms
+            for several in range(1, len(term) + 1)
+            for some in combinations(term, several)
+        ]
+        return _Sum(tuple(chosen), tuple((number[term], first) for term in terms))
+
+    of_kinds = ((_generate(size), 0), ([_propagate(size)], int(start == 0)))
+    return _Group(
+        groups,
+        tuple(("gp".index(kind), slice(start + place, stop, size)) for kind, place in names),
+        tuple(products),
+        tuple((kind, summed(terms, first)) for kind, (terms, first) in enumerate(of_kinds) if first < groups),
+    )
 
 
 def dealt(generate: Words, propagate: Words, radix: int) -> Words:
     """At the dealer: the products of masks for the next merge."""
     rows = []
-    for start, size, groups in _groups(len(generate), radix):
-        masks, products = _factors((generate, propagate), start, size, groups), _dealt(start, size, groups)
-        known = _multiplied(masks, products)
-        rows += [known[product][_first(start, product) :] for product in products]
+    for group in _plan(len(generate), radix):
+        known = group.multiplied((generate, propagate))
+        rows += [
+            product[first:]
+            for product, (_, _, first) in zip(known[len(group.factors) :], group.products, strict=True)
+        ]
     return np.concatenate(rows)
-
-
-def _multiplied(factors: Mapping[Factor, Words], products: Sequence[Product]) -> dict[Product, Words]:
-    """Products of factors; each from one of a factor less, which comes before it or is a factor."""
-    known: dict[Product, Words] = {(factor,): rows for factor, rows in factors.items()}
-    for product in products:
-        known[product] = known[product[:-1]] & known[product[-1:]]
-    return known
 
 
 def parts(opened: Rows, share: Rows, dealt_shares: Words, radix: int) -> tuple[Words, Words]:
@@ -134,35 +196,26 @@ def parts(opened: Rows, share: Rows, dealt_shares: Words, radix: int) -> tuple[W
     mine: list[list[Words]] = [[], []]
     public: list[list[Words]] = [[], []]
     at = 0
-    for start, size, groups in _groups(len(opened[0]), radix):
-        products = _dealt(start, size, groups)
-        known = _multiplied(_factors(opened, start, size, groups), products)
-        masks: dict[Product, Words] = {
-            (factor,): rows for factor, rows in _factors(share, start, size, groups).items()
-        }
-        for product in products:
-            length = groups - _first(start, product)
-            masks[product] = dealt_shares[at : at + length]
-            at += length
-        lowest = int(start == 0)
-        for place, (terms, first) in enumerate(((_generate(size), 0), ([_propagate(size)], lowest))):
-            if groups == first:
-                continue
-            mine[place].append(_sum(_expanded(terms, known, masks, groups - first)))
-            public[place].append(_sum(known[term][first:] for term in terms))
+    for group in _plan(len(opened[0]), radix):
+        known, masks = group.multiplied(opened), group.rows(share)
+        for _, _, first in group.products:
+            masks.append(dealt_shares[at : at + group.groups - first])
+            at += group.groups - first
+        for kind, added in group.sums:
+            mine[kind].append(_sum(_expanded(added, known, masks)))
+            public[kind].append(_sum(known[term][skipped:] for term, skipped in added.public))
     return np.concatenate([*mine[0], *mine[1]]), np.concatenate([*public[0], *public[1]])
 
 
-def _expanded(
-    terms: Sequence[Product], known: Mapping[Product, Words], masks: Mapping[Product, Words], groups: int
-) -> Iterator[Words]:
-    """What adds up to shares of the terms but for their public part, for the last so many groups."""
-    for term in terms:
-        for number in range(1, len(term) + 1):
-            for chosen in combinations(term, number):
-                mask = masks[chosen][len(masks[chosen]) - groups :]
-                others = tuple(factor for factor in term if factor not in chosen)
-                yield mask & known[others][len(known[others]) - groups :] if others else mask
+def _expanded(added: _Sum, known: Sequence[Words], masks: Sequence[Words]) -> Iterator[Words]:
+    """What adds up to shares of the terms but for their public part."""
+    for (chosen, skipped), others in added.products:
+        mask = masks[chosen][skipped:] if skipped else masks[chosen]
+        if others is None:
+            yield mask
+        else:
+            number, skipped = others
+            yield mask & (known[number][skipped:] if skipped else known[number])
 
 
 def _sum(rows: Iterator[Words]) -> Words:

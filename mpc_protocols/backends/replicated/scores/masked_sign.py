@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations
 from typing import Literal
 
@@ -122,19 +122,21 @@ class Addends:
     shares: Words
 
 
-def steps(planes: int, adder: Form) -> list[tuple[int, int]]:
+@lru_cache(maxsize=256)
+def steps(planes: int, adder: Form) -> tuple[tuple[int, int], ...]:
     """Rows that the evaluators exchange and rows that are dealt, in each step of `signs` for so many planes."""
     low = planes - 1
     count = -(-low // 2)
     if adder == "ripple":
-        return [(1, 3 if start + 1 < low else 1) for start in range(2, low, 2)] + [(1, 0)]
+        return (*((1, 3 if start + 1 < low else 1) for start in range(2, low, 2)), (1, 0))
     if adder == "quads":
         count = -(-low // _QUAD)
-    exchanged, schedule, radix = 2 * count - 1, [], _radix(count, adder)
+    exchanged, radix = 2 * count - 1, _radix(count, adder)
+    schedule: list[tuple[int, int]] = []
     while count > 1:
         schedule.append((exchanged, masked_merge.dealt_rows(count, radix)))
         exchanged, count = masked_merge.merged_rows(count, radix), masked_merge.left(count, radix)
-    return [*schedule, (exchanged, 0)]
+    return (*schedule, (exchanged, 0))
 
 
 def _radix(chunks: int, adder: Form) -> int:

@@ -15,6 +15,8 @@ Threat model, masking and assumption: `dealer`. Nothing is opened.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS, DealerRoles
@@ -36,6 +38,7 @@ from mpc_protocols.engine.latency import FAR
 FORMS: tuple[Form, ...] = ("tree", "quads")
 
 
+@lru_cache(maxsize=256)
 def sign_cost(cells: int, planes: int, form: Form) -> tuple[int, int]:
     """Rounds, and bytes that a party sends."""
     schedule = steps(planes, form)

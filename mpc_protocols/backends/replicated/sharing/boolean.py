@@ -12,6 +12,7 @@ Threat model, masking and assumption: `trio`. Nothing is learned, except through
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import KeyStream
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ALL_OF_ANY = np.asarray(ALL)
 
 
 class BitShare(Bits):
@@ -47,10 +49,15 @@ class BitShare(Bits):
 
 def xor_public(trio: Trio, x: BitShare, public: NDArray[Any]) -> BitShare:
     """x XOR public words (broadcast): they go into component 0, which P0 and P2 hold."""
-    shape = np.broadcast_shapes(x.shape, public.shape)
-    own = x.own ^ public if trio.me == 0 else np.broadcast_to(x.own, shape)
-    following = x.next ^ public if trio.me == 2 else np.broadcast_to(x.next, shape)
+    own = x.own ^ public if trio.me == 0 else _broadcast(x.own, public)
+    following = x.next ^ public if trio.me == 2 else _broadcast(x.next, public)
     return BitShare(own, following)
+
+
+def _broadcast(part: NDArray[Any], public: NDArray[Any]) -> NDArray[Any]:
+    if public.ndim == 0 or public.shape == part.shape:
+        return part
+    return np.broadcast_to(part, np.broadcast_shapes(part.shape, public.shape))
 
 
 def and_public(x: BitShare, public: Words) -> BitShare:
@@ -60,21 +67,21 @@ def and_public(x: BitShare, public: Words) -> BitShare:
 
 def complement(trio: Trio, x: BitShare) -> BitShare:
     """NOT x; padding bits flip too, so results are masked or ignored beyond the batch."""
-    return xor_public(trio, x, np.asarray(ALL))
+    return xor_public(trio, x, _ALL_OF_ANY)
 
 
 def and_bits(trio: Trio, x: BitShare, y: BitShare) -> BitShare:
     """x AND y, broadcast over leading axes. 1 round, one bit per gate and party."""
-    part = trio.zero_bits(np.broadcast_shapes(x.shape, y.shape))
+    part = trio.zero_bits(x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape))
     _add_product(part, x, y)
     return BitShare(part, trio.pass_left(part))
 
 
 def and_pairs(trio: Trio, pairs: Sequence[tuple[BitShare, BitShare]]) -> list[BitShare]:
     """x AND y for several pairs of like shapes but for their first axis, in ONE round and message."""
-    ends = np.cumsum([len(x) for x, _ in pairs])
-    part = trio.zero_bits((int(ends[-1]), *pairs[0][0].shape[1:]))
-    pieces = [slice(int(end) - len(x), int(end)) for end, (x, _) in zip(ends, pairs, strict=True)]
+    ends = list(accumulate(len(x) for x, _ in pairs))
+    part = trio.zero_bits((ends[-1], *pairs[0][0].shape[1:]))
+    pieces = [slice(end - len(x), end) for end, (x, _) in zip(ends, pairs, strict=True)]
     for piece, (x, y) in zip(pieces, pairs, strict=True):
         _add_product(part[piece], x, y)
     received = trio.pass_left(part)

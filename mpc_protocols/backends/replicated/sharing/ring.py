@@ -26,6 +26,7 @@ from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 
 RINGS = (np.uint16, np.uint32, np.uint64)
+_DTYPES = tuple(map(np.dtype, RINGS))
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class RingShare:
 
     def __post_init__(self) -> None:
         if (
-            self.own.dtype not in RINGS
+            self.own.dtype not in _DTYPES
             or self.own.dtype != self.next.dtype
             or self.own.shape != self.next.shape
         ):
