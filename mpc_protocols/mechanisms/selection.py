@@ -120,7 +120,8 @@ class SelectionPlan:
     def _bounds(self) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
         """The contenders, and the lowest and the highest key of each; integers of any size where they need it."""
         contenders = np.array(self.contenders, np.intp)
-        return contenders, *(_array([of[q] for q in self.contenders]) for of in (self.lowest, self.highest))
+        lowest, highest = (_array([of[q] for q in self.contenders]) for of in (self.lowest, self.highest))
+        return contenders, lowest, highest
 
     @cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:

@@ -20,8 +20,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, Final
+from functools import cached_property, lru_cache
+from itertools import chain
+from operator import lt
+from typing import ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MAX_MARGINALS, Clique, Handle, Level
@@ -76,6 +78,23 @@ def _check_integer(x: object, what: str, limit: int) -> None:
         raise ValueError(f"{what} must be an integer of at least 0 and below {limit}")
 
 
+def _check_integers(values: Collection[object], what: str, limit: int) -> None:
+    """As `_check_integer`, of thousands at once."""
+    if values and not (set(map(type, values)) == {int} and min(values) >= 0 and max(values) < limit):  # type: ignore[type-var, operator]
+        for value in values:
+            _check_integer(value, what, limit)
+
+
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _check_ascending(conflicts: tuple[tuple[int, ...], ...]) -> None:
+    if any(
+        q >= later[0] or (len(later) > 1 and not all(map(lt, later, later[1:])))
+        for q, later in enumerate(conflicts)
+        if later
+    ):
+        raise ValueError("conflicts must be listed in ascending order with the first of each pair")
+
+
 def _check_name(column: object) -> None:
     _require(
         isinstance(column, str) and 0 < len(column) <= MAX_NAME,
@@ -88,8 +107,7 @@ def _check_handles(handles: object) -> None:
         isinstance(handles, tuple) and 0 < len(handles) <= MAX_ITEMS, f"a step needs 1 to {MAX_ITEMS} handles"
     )
     assert isinstance(handles, tuple)
-    for handle in handles:
-        _check_integer(handle, "a handle", MAX_ITEMS)
+    _check_integers(handles, "a handle", MAX_ITEMS)
     _require(len(set(handles)) == len(handles), "a step must not name a handle twice")
 
 
@@ -108,10 +126,9 @@ class _Message:
     def _bytes(self) -> bytes:
         """Encoded once, however often it is sent, compared and hashed."""
         values = [(f, getattr(self, f.name)) for f in fields(self)]
-        body = {f.name: _encode(value) for f, value in values if f.default is MISSING or value != f.default}
-        return json.dumps(
-            {"step": self.kind, **body}, sort_keys=True, separators=(",", ":"), ensure_ascii=True
-        ).encode("ascii")
+        body = {f.name: _text(value) for f, value in values if f.default is MISSING or value != f.default}
+        named = sorted({"step": _json(self.kind), **body}.items())
+        return f"{{{','.join(f'{_json(name)}:{text}' for name, text in named)}}}".encode("ascii")
 
 
 @dataclass(frozen=True)
@@ -180,15 +197,8 @@ class SelectStep(_Message):
             isinstance(self.conflicts, tuple) and len(self.conflicts) in (0, len(self.handles)),
             "conflicts must be listed for every handle, or for none",
         )
-        for q, later in enumerate(self.conflicts):
-            before = q
-            for p in later:
-                _check_integer(p, "a position", len(self.handles))
-                if p <= before:
-                    raise ValueError(
-                        "conflicts must be listed in ascending order with the first of each pair"
-                    )
-                before = p
+        _check_integers(list(chain.from_iterable(self.conflicts)), "a position", len(self.handles))
+        _check_ascending(self.conflicts)
         for values in (self.weights, self.penalties, self.answer_sums):
             _require(
                 isinstance(values, tuple) and len(values) == len(self.handles),
@@ -209,8 +219,7 @@ class SelectStep(_Message):
 
 
 def _check_answers(sums: tuple[int, ...], digests: tuple[bytes, ...]) -> None:
-    for total in sums:
-        _check_integer(total, "a sum of answers", MAX_SUM)
+    _check_integers(sums, "a sum of answers", MAX_SUM)
     _require(isinstance(digests, tuple) and 0 < len(digests) <= MAX_ITEMS, "answers need a hash")
     for digest in digests:
         _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
@@ -297,28 +306,39 @@ class EndStep(_Message):
 Step = PrepareStep | SelectStep | MeasureStep | DistanceStep | TotalStep | EndStep
 
 
-_COMMON: Final[Mapping[type, Callable[[Any], object]]] = {
-    int: lambda whole: whole,
-    str: lambda text: text,
-    Fraction: lambda rational: list(rational.as_integer_ratio()),
-}
-"""The commonest kinds of values: a step has thousands, and `isinstance` asks a rational's abstract class."""
+_json: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+def _text(value: object) -> str:
+    """A value's encoding; of a tuple's items, of which many are the very same, each once."""
+    if isinstance(value, tuple):
+        kinds = set(map(type, value))
+        if kinds <= {int} or kinds <= {str}:
+            return _json(value)
+        if kinds == {tuple}:
+            return _text_of_tuples(value)
+        texts = {id(item): _text(item) for item in _different(value)}
+        return f"[{','.join([texts[id(item)] for item in value])}]"
+    return _json(_encode(value))
+
+
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _text_of_tuples(value: tuple[tuple[object, ...], ...]) -> str:
+    kinds = set(map(type, chain.from_iterable(value)))
+    if kinds <= {int} or kinds <= {str}:
+        return _json(value)
+    return f"[{','.join(map(_text, value))}]"
 
 
 def _encode(value: object) -> object:
-    if (common := _COMMON.get(type(value))) is not None:
-        return common(value)
-    if isinstance(value, bool):
+    if isinstance(value, int | str):
         return value
+    if isinstance(value, Fraction):
+        return value.as_integer_ratio()
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Level):
-        return [value.name, value.column, list(value.bins)]
-    if isinstance(value, tuple):
-        if set(map(type, value)) <= {int}:
-            return value
-        encoded = {id(item): _encode(item) for item in _different(value)}
-        return [encoded[id(item)] for item in value]
+        return value.name, value.column, value.bins
     raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 
@@ -343,7 +363,17 @@ def _rational(value: object) -> Fraction:
 
 
 def _rationals(value: object) -> tuple[object, ...]:
-    return _list(value, _rational)
+    """Of many that are the same, one object."""
+    known: dict[tuple[int, ...], Fraction] = {}
+
+    def rational(item: object) -> Fraction:
+        if not isinstance(item, list) or set(map(type, item)) != {int}:
+            return _rational(item)  # which refuses it
+        if (found := known.get(parts := tuple(item))) is None:
+            found = known[parts] = _rational(item)
+        return found
+
+    return _list(value, rational)
 
 
 def _variances(value: object) -> object:

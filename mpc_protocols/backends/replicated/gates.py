@@ -155,10 +155,10 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
         return peel(gates, keys, plan.candidates, plan.contenders)
     if form == "families":
         return pick_by_families(gates, keys, plan)
-    column = {member: place for place, member in enumerate(plan.contenders)}
+    contenders = np.array(plan.contenders)
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
-        places = np.array([column[member] for member in left])
+        places = np.searchsorted(contenders, left)
         picked.append(left[argmax(gates, keys[len(picked)][places])])
     return picked
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpc_protocols.functionality import Clique, Level
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
@@ -155,8 +155,7 @@ def prices(offered: Sequence[Candidate]) -> list[Fraction]:
     return [max(Fraction(1, 64), two_thirds(c.weight * c.cells, median)) for c in offered]
 
 
-@dataclass(frozen=True)
-class Priced:
+class Priced(NamedTuple):
     """A candidate with what its measurement would cost, the noise that buys, and its penalty in the score."""
 
     candidate: Candidate
