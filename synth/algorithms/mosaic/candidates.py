@@ -152,7 +152,8 @@ def prices(offered: Sequence[Candidate]) -> list[Fraction]:
     """
     sizes = sorted(c.weight * c.cells for c in offered)
     median = sizes[len(sizes) // 2]
-    return [max(Fraction(1, 64), two_thirds(c.weight * c.cells, median)) for c in offered]
+    of_size = {size: max(Fraction(1, 64), two_thirds(size, median)) for size in set(sizes)}
+    return [of_size[c.weight * c.cells] for c in offered]
 
 
 class Priced(NamedTuple):

@@ -341,15 +341,18 @@ class MosaicRun(Heir):
 
     def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
-        found = []
         bought: dict[tuple[int, int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+        of_share: dict[tuple[int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+        found = []
         for candidate, share in shares.items():
-            key = share.numerator, share.denominator, candidate.cells
-            if key not in bought:
-                sigma2 = self.plan.charges.sigma2(unit * share)
-                noise = mean_noise(sigma2) * candidate.cells
-                bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
-            found.append(Priced(candidate, *bought[key]))
+            if (price := of_share.get((id(share), candidate.cells))) is None:
+                key = share.numerator, share.denominator, candidate.cells
+                if (price := bought.get(key)) is None:
+                    sigma2 = self.plan.charges.sigma2(unit * share)
+                    noise = mean_noise(sigma2) * candidate.cells
+                    price = bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
+                of_share[id(share), candidate.cells] = price
+            found.append(Priced(candidate, *price))
         return found
 
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
