@@ -48,6 +48,8 @@ def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
     0, add up to it."""
     if int(lengths.sum()) != len(values):
         raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(values)}.")
+    if isinstance(values, Blank):
+        return blank(len(lengths), values.dtype)
     sums = np.zeros(len(lengths), values.dtype)
     filled = np.flatnonzero(lengths)
     if len(filled):

@@ -22,14 +22,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
-from typing import Final
+from functools import cache, cached_property, lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import sign_bits
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, round_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAX_WEIGHT: Final = 4096
 """Finer integer weights would bring nothing."""
@@ -99,10 +105,23 @@ class SelectionPlan:
         return {}
 
     def _remaining(self, picked: Sequence[int]) -> tuple[int, ...]:
-        removed = set(picked).union(*(self.conflicts[q] for q in picked))
-        remaining = [q for q in self.contenders if q not in removed]
-        floor = max((self.lowest[q] for q in remaining), default=0)
-        return tuple(q for q in remaining if self.highest[q] >= floor)
+        gone = list(set(picked).union(*(self.conflicts[q] for q in picked)))
+        contenders, lowest, highest = self._bounds
+        stay = np.ones(len(self.weights), np.bool_)
+        stay[gone] = False
+        stay = stay[contenders]
+        if not stay.any():
+            return ()
+        stay &= highest >= lowest[stay].max()
+        left: list[int] = contenders[stay].tolist()
+        return tuple(left)
+
+    @cached_property
+    def _bounds(self) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
+        """The contenders, and the lowest and the highest key of each; integers of any size where they need it."""
+        contenders = np.array(self.contenders, np.intp)
+        lowest, highest = (_array([of[q] for q in self.contenders]) for of in (self.lowest, self.highest))
+        return contenders, lowest, highest
 
     @cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
@@ -113,27 +132,45 @@ class SelectionPlan:
         them is picked. Each is a family of its own where the keys of all contenders do not fit the ring with
         their differences.
         """
-        spread = max(self.highest[q] for q in self.contenders) - min(self.lowest[q] for q in self.contenders)
-        if spread >= 1 << self.ring_bits - 1:
+        _, lowest, highest = self._bounds
+        if int(highest.max()) - int(lowest.min()) >= 1 << self.ring_bits - 1:
             return tuple((q,) for q in self.contenders)
-        found: list[list[int]] = []
-        leaving: frozenset[int] = frozenset()  # with a member of the last family, itself among them
-        for q in self.contenders:
-            with_it = self.conflicts[q] | {q}
-            if with_it == leaving and len(found[-1]) < MAX_FAMILY:
-                found[-1].append(q)
-            else:
-                found.append([q])
-                leaving = with_it
-        return tuple(map(tuple, found))
+        return _families(self.contenders, self.conflicts)
 
     def families_of(self, candidates: Sequence[int]) -> tuple[int, ...]:
         """The numbers of the families that have a member among ascending candidates, ascending."""
-        return tuple(sorted({self._family_of[q] for q in candidates}))
+        numbers: list[int] = np.unique(self._family_of[np.array(candidates, np.intp)]).tolist()
+        return tuple(numbers)
 
     @cached_property
-    def _family_of(self) -> dict[int, int]:
-        return {q: number for number, family in enumerate(self.families) for q in family}
+    def _family_of(self) -> NDArray[np.intp]:
+        """Of each contender the number of its family, by its position."""
+        numbers = np.zeros(len(self.weights), np.intp)
+        lengths = list(map(len, self.families))
+        numbers[list(chain.from_iterable(self.families))] = np.repeat(np.arange(len(lengths)), lengths)
+        return numbers
+
+
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _families(
+    contenders: tuple[int, ...], conflicts: tuple[frozenset[int], ...]
+) -> tuple[tuple[int, ...], ...]:
+    """As `SelectionPlan.families`, of keys whose differences fit."""
+    found: list[list[int]] = []
+    leaving: frozenset[int] = frozenset()  # with a member of the last family, itself among them
+    for q in contenders:
+        if q in leaving and len(found[-1]) < MAX_FAMILY and conflicts[q] | {q} == leaving:
+            found[-1].append(q)
+        else:
+            found.append([q])
+            leaving = conflicts[q] | {q}
+    return tuple(map(tuple, found))
+
+
+def _array(integers: Sequence[int]) -> NDArray[Any]:
+    """Integers of any size: of 64 bits where all fit, else objects."""
+    fit = not integers or -(1 << 62) < min(integers) <= max(integers) < 1 << 62
+    return np.array(integers, np.int64 if fit else object)
 
 
 def most_candidates(picks: int) -> int:
@@ -247,23 +284,21 @@ def plan_selection(
         if (known := (w, id(penalty))) not in rounded:
             rounded[known] = _rounded(w * penalty.numerator, penalty.denominator)
     biases = tuple(rounded[w, id(penalty)] for w, penalty in zip(integers, penalties, strict=True))
-    lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
-    highest = [
-        w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
-        for w, bias, total in zip(integers, biases, answer_sums, strict=True)
-    ]
-    conflict_sets = _both_ways(n, conflicts)
-    lows = [low for low, w in zip(lowest, integers, strict=True) if w]
-    if picks == 1:
-        floor = max(lows)
-    else:
-        removable = sum(sorted((1 + len(others) for others in conflict_sets), reverse=True)[: picks - 1])
-        floor = sorted(lows, reverse=True)[min(removable, len(lows) - 1)]
-    contenders = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
-    if picks == 1:
-        spread = max(highest[q] for q in contenders) - min(lowest[q] for q in contenders)
-    else:  # two keys of one list differ by less than the sum of their ranges, since each range reaches the list's floor
-        spread = 2 * max(highest[q] - lowest[q] for q in contenders)
+    of_weight, of_bias, of_sum = map(_array, (integers, biases, answer_sums))
+    wide = (max(integers) * (row_bound + max(answer_sums)) + max(map(abs, biases))).bit_length()
+    if max(wide, scale.a + gumbel.HIGH.bit_length()) > 60:  # integers of any size
+        of_weight, of_bias, of_sum = (of.astype(object) for of in (of_weight, of_bias, of_sum))
+    lowest = (gumbel.LOW << scale.a) - of_bias
+    highest = of_weight * (row_bound + of_sum) - of_bias + ((gumbel.HIGH + 1 << scale.a) - 1)
+    conflict_sets = _both_ways(n, tuple(map(tuple, conflicts)))
+    lows = np.sort(lowest[of_weight > 0])[::-1]
+    leaving = sorted(map(len, conflict_sets), reverse=True)[: picks - 1]
+    floor = lows[min(sum(leaving) + len(leaving), len(lows) - 1)]
+    kept = np.flatnonzero((of_weight > 0) & (highest >= floor))
+    contenders = tuple(kept.tolist())
+    low, high = lowest[kept], highest[kept]
+    # Of several picks two keys of one list differ by less than the sum of their ranges: each range reaches the list's floor.
+    spread = int(high.max() - low.min()) if picks == 1 else 2 * int((high - low).max())
     if spread >= 1 << ring - 1:
         raise StudyInvalid(
             f"Keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart."
@@ -291,13 +326,14 @@ def plan_selection(
         row_bound,
         event,
         picks,
-        tuple(lowest),
-        tuple(highest),
+        tuple(lowest.tolist()),
+        tuple(highest.tolist()),
         conflict_sets,
     )
 
 
-def _both_ways(n: int, conflicts: Sequence[Sequence[int]]) -> tuple[frozenset[int], ...]:
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _both_ways(n: int, conflicts: tuple[tuple[int, ...], ...]) -> tuple[frozenset[int], ...]:
     """Of each candidate, all that it is in conflict with."""
     if not conflicts:
         return (frozenset(),) * n

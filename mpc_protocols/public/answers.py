@@ -124,6 +124,16 @@ class DealerLayout:
                 start, stop = stop, stop + length
                 self._targets[number].append((slice(start, stop), part))
 
+    @cached_property
+    def range_set(self) -> frozenset[CellRange]:
+        """The ranges, to be looked up."""
+        return frozenset(self.ranges)
+
+    @cached_property
+    def range_cells(self) -> NDArray[np.int64]:
+        """How many cells each range has."""
+        return np.array([stop - start for _, start, stop in self.ranges], np.int64)
+
     def by_dealer(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
         """Integers in [0, 2^32) of each range, in dealt order."""
         of = list(values)

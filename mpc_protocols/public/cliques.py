@@ -132,6 +132,8 @@ class CliqueRegister:
         self._coverings = _Coverings()
         self.facts = facts
         self.cliques: list[Clique] = []
+        self.cells: list[int] = []
+        """Of the marginal of each handle."""
         self.shared: list[Clique] = []
 
     def unknown(self, levels: Sequence[Level]) -> list[Level]:
@@ -239,8 +241,9 @@ class CliqueRegister:
                 derivation = self._derive(clique, own)
                 self._handles[clique] = len(self.cliques)
                 self.cliques.append(clique)
+                self.cells.append(self.facts.cells(clique))
                 self._derivations.append(derivation)
-                self._derived_cells += 0 if derivation.source == clique else self.facts.cells(clique)
+                self._derived_cells += 0 if derivation.source == clique else self.cells[-1]
         return [self._handles[clique] for clique in cliques]
 
     def refines(self, finer: Clique, coarser: Clique) -> bool:

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -136,7 +137,7 @@ class PublicState:
 
     def cells(self, handle: Handle) -> int:
         """Number of cells of a handle's marginal."""
-        return self._register.facts.cells(self._register.cliques[handle])
+        return self._register.cells[handle]
 
     # -- the leading party builds a step and begins it
     # -----------------------------------------------------------------
@@ -419,7 +420,7 @@ class PublicState:
         return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor, picks, conflicts)
 
     def _groups(self, handles: Sequence[Handle]) -> tuple[DealerLayout, ...]:
-        return layouts(tuple(handles), tuple(map(self.cells, handles)), self.dealers)
+        return layouts(tuple(handles), tuple(map(self._register.cells.__getitem__, handles)), self.dealers)
 
     def _rounded(
         self, groups: tuple[DealerLayout, ...], answers: Sequence[NDArray[np.float64]]
@@ -429,15 +430,17 @@ class PublicState:
 
     def _check_answers(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]]) -> None:
         self._check_handles(handles)
+        due = self._register.cells
         for handle, answer in zip(handles, answers, strict=True):
-            if answer.shape != (self.cells(handle),):
+            if answer.shape != (due[handle],):
                 raise ValueError(
-                    f"Handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}."
+                    f"Handle {handle} has {due[handle]} cells, its answer has shape {answer.shape}."
                 )
 
     def _check_handles(self, handles: Sequence[Handle]) -> None:
+        known = range(len(self._register.cliques))
         for handle in handles:
-            if not 0 <= handle < len(self._register.cliques):
+            if handle not in known:
                 raise ProtocolAborted(
                     f"A step names the handle {handle}, which was never prepared; stop the run."
                 )
@@ -453,10 +456,13 @@ class PublicState:
 def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
     """For each candidate the later ones that it is in conflict with, ascending. Raises `ValueError` unless p
     < q in each pair."""
-    if not conflicts:
-        return ()
-    pairs = np.array(conflicts, np.int64)
-    p, q = pairs.T
+    return _listed(n, tuple(conflicts)) if conflicts else ()
+
+
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _listed(n: int, conflicts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:
+    """As `_by_first`, of one conflict or more."""
+    p, q = np.fromiter(chain.from_iterable(conflicts), np.int64, 2 * len(conflicts)).reshape(-1, 2).T
     if not bool(((p >= 0) & (p < q) & (q < n)).all()):
         wrong = next((p, q) for p, q in conflicts if not 0 <= p < q < n)
         raise ValueError(f"A conflict is a pair of positions in ascending order, not {wrong}.")

@@ -20,7 +20,9 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain
+from operator import lt
 from typing import Any, ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
@@ -86,6 +88,16 @@ def _check_integer(x: object, what: str, limit: int) -> None:
         raise ValueError(f"{what} must be an integer of at least 0 and below {limit}")
 
 
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _check_ascending(conflicts: tuple[tuple[int, ...], ...]) -> None:
+    if any(
+        q >= later[0] or (len(later) > 1 and not all(map(lt, later, later[1:])))
+        for q, later in enumerate(conflicts)
+        if later
+    ):
+        raise ValueError("conflicts must be listed in ascending order with the first of each pair")
+
+
 def _check_name(column: object) -> None:
     _require(
         isinstance(column, str) and 0 < len(column) <= MAX_NAME,
@@ -117,10 +129,9 @@ class _Message:
     def _bytes(self) -> bytes:
         """Encoded once, however often it is sent, compared and hashed."""
         values = [(f, getattr(self, f.name)) for f in fields(self)]
-        body = {f.name: _encode(value) for f, value in values if f.default is MISSING or value != f.default}
-        return json.dumps(
-            {"step": self.kind, **body}, sort_keys=True, separators=(",", ":"), ensure_ascii=True
-        ).encode("ascii")
+        body = {f.name: _text(value) for f, value in values if f.default is MISSING or value != f.default}
+        named = sorted({"step": _json(self.kind), **body}.items())
+        return f"{{{','.join(f'{_json(name)}:{text}' for name, text in named)}}}".encode("ascii")
 
 
 @dataclass(frozen=True)
@@ -189,15 +200,8 @@ class SelectStep(_Message):
             isinstance(self.conflicts, tuple) and len(self.conflicts) in (0, len(self.handles)),
             "conflicts must be listed for every handle, or for none",
         )
-        for q, later in enumerate(self.conflicts):
-            before = q
-            for p in later:
-                _check_integer(p, "a position", len(self.handles))
-                if p <= before:
-                    raise ValueError(
-                        "conflicts must be listed in ascending order with the first of each pair"
-                    )
-                before = p
+        _check_integers(list(chain.from_iterable(self.conflicts)), "a position", len(self.handles))
+        _check_ascending(self.conflicts)
         for values in (self.weights, self.penalties, self.answer_sums):
             _require(
                 isinstance(values, tuple) and len(values) == len(self.handles),
@@ -305,28 +309,39 @@ class EndStep(_Message):
 Step = PrepareStep | SelectStep | MeasureStep | DistanceStep | TotalStep | EndStep
 
 
-_COMMON: Final[Mapping[type, Callable[[Any], object]]] = {
-    int: lambda whole: whole,
-    str: lambda text: text,
-    Fraction: lambda rational: list(rational.as_integer_ratio()),
-}
-"""The commonest kinds of values: a step has thousands, and `isinstance` asks a rational's abstract class."""
+_json: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+def _text(value: object) -> str:
+    """A value's encoding; of a tuple's items, of which many are the very same, each once."""
+    if isinstance(value, tuple):
+        kinds = set(map(type, value))
+        if kinds <= {int} or kinds <= {str}:
+            return _json(value)
+        if kinds == {tuple}:
+            return _text_of_tuples(value)
+        texts = {id(item): _text(item) for item in _different(value)}
+        return f"[{','.join([texts[id(item)] for item in value])}]"
+    return _json(_encode(value))
+
+
+@lru_cache(maxsize=2)  # the next selection has often the same candidates
+def _text_of_tuples(value: tuple[tuple[object, ...], ...]) -> str:
+    kinds = set(map(type, chain.from_iterable(value)))
+    if kinds <= {int} or kinds <= {str}:
+        return _json(value)
+    return f"[{','.join(map(_text, value))}]"
 
 
 def _encode(value: object) -> object:
-    if (common := _COMMON.get(type(value))) is not None:
-        return common(value)
-    if isinstance(value, bool):
+    if isinstance(value, int | str):
         return value
+    if isinstance(value, Fraction):
+        return value.as_integer_ratio()
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Level):
-        return [value.name, value.column, list(value.bins)]
-    if isinstance(value, tuple):
-        if set(map(type, value)) <= {int}:
-            return value
-        encoded = {id(item): _encode(item) for item in _different(value)}
-        return [encoded[id(item)] for item in value]
+        return value.name, value.column, value.bins
     raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 

@@ -37,7 +37,8 @@ from mpc_protocols.engine.bitwise.argmax import (
     peel_members,
 )
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
-from mpc_protocols.engine.by_shape import by_shape
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import by_shape, is_dry
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
 
@@ -155,10 +156,10 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
         return peel(gates, keys, plan.candidates, plan.contenders)
     if form == "families":
         return pick_by_families(gates, keys, plan)
-    column = {member: place for place, member in enumerate(plan.contenders)}
+    contenders = np.array(plan.contenders)
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
-        places = np.array([column[member] for member in left])
+        places = blank(len(left), np.intp) if is_dry(gates) else np.searchsorted(contenders, left)
         picked.append(left[argmax(gates, keys[len(picked)][places])])
     return picked
 

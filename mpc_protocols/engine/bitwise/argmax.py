@@ -127,7 +127,10 @@ def losses(gates: Gates[B, N], keys: N) -> B:
         else:
             row, left, right = _compared(count, start, several)
         negative = gates.less(keys[row, left], keys[row, right])
-        batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
+        if is_dry(gates):  # what is repeated may have content
+            batches.append(each(lambda _, several=several: blank(several, np.uint8), negative))
+        else:
+            batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
     together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
     return together.reshape(rows, pairs)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpc_protocols.functionality import Clique, Level
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
@@ -152,11 +152,11 @@ def prices(offered: Sequence[Candidate]) -> list[Fraction]:
     """
     sizes = sorted(c.weight * c.cells for c in offered)
     median = sizes[len(sizes) // 2]
-    return [max(Fraction(1, 64), two_thirds(c.weight * c.cells, median)) for c in offered]
+    of_size = {size: max(Fraction(1, 64), two_thirds(size, median)) for size in set(sizes)}
+    return [of_size[c.weight * c.cells] for c in offered]
 
 
-@dataclass(frozen=True)
-class Priced:
+class Priced(NamedTuple):
     """A candidate with what its measurement would cost, the noise that buys, and its penalty in the score."""
 
     candidate: Candidate

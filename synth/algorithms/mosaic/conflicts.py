@@ -3,12 +3,17 @@ resolution."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from mpc_protocols.functionality import Clique
+import numpy as np
 
-Related = Mapping[Clique, Sequence[Clique]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Clique
+
+Related = Mapping["Clique", Sequence["Clique"]]
 
 
 def related(column_sets: Sequence[Clique]) -> dict[Clique, list[Clique]]:
@@ -31,14 +36,26 @@ def related(column_sets: Sequence[Clique]) -> dict[Clique, list[Clique]]:
 def conflicts(asked: Sequence[Clique], related: Related) -> list[tuple[int, int]]:
     """The places of all pairs of related sets, in order. asked: the columns of each candidate; several may
     have the same."""
-    places: dict[Clique, list[int]] = {}
-    for place, columns in enumerate(asked):
-        places.setdefault(columns, []).append(place)
-    together = {
-        columns: sorted(p for of in related[columns] for p in places.get(of, ())) for columns in places
-    }
-    return [
-        (first, place)
-        for first, columns in enumerate(asked)
-        for place in together[columns][bisect_right(together[columns], first) :]
-    ]
+    numbers = {columns: number for number, columns in enumerate(dict.fromkeys(asked))}
+    of = np.fromiter((numbers[columns] for columns in asked), np.intp, len(asked))
+    by_set = np.argsort(of, kind="stable")  # the places of each set, one set after the other
+    many = np.bincount(of, minlength=len(numbers))
+    starts = np.cumsum(many) - many
+    pairs = [(numbers[one], numbers[other]) for one in numbers for other in related[one] if other in numbers]
+    left, right = np.array(pairs, np.intp).reshape(-1, 2).T
+    # Each pair of sets, as often as one has places; then each of these, as often as the other has.
+    first, right = by_set[_ranges(starts[left], many[left])], np.repeat(right, many[left])
+    first, second = np.repeat(first, many[right]), by_set[_ranges(starts[right], many[right])]
+    ahead = first < second
+    first, second = first[ahead], second[ahead]
+    order = np.lexsort((second, first))
+    return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+
+
+def _ranges(starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> NDArray[np.intp]:
+    """start, start + 1, .. of each range, one after the other."""
+    ends = np.cumsum(lengths)
+    found: NDArray[np.intp] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
+        starts - ends + lengths, lengths
+    )
+    return found

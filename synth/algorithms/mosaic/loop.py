@@ -56,7 +56,7 @@ from synth.synthesis import Measured, Synthesis
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import MarginalOracle, Observe
+    from mpc_protocols.functionality import Clique, MarginalOracle, Observe
     from synth.algorithms.mosaic.plan import MosaicPlan
 
 PRICE_FACTOR = Fraction(3, 2)
@@ -119,6 +119,7 @@ class MosaicRun(Heir):
         self._limit_mb = self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
+        self._conflicting: tuple[list[Clique], list[tuple[int, int]]] = ([], [])
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -340,15 +341,18 @@ class MosaicRun(Heir):
 
     def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
-        found = []
         bought: dict[tuple[int, int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+        of_share: dict[tuple[int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+        found = []
         for candidate, share in shares.items():
-            key = share.numerator, share.denominator, candidate.cells
-            if key not in bought:
-                sigma2 = self.plan.charges.sigma2(unit * share)
-                noise = mean_noise(sigma2) * candidate.cells
-                bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
-            found.append(Priced(candidate, *bought[key]))
+            if (price := of_share.get((id(share), candidate.cells))) is None:
+                key = share.numerator, share.denominator, candidate.cells
+                if (price := bought.get(key)) is None:
+                    sigma2 = self.plan.charges.sigma2(unit * share)
+                    noise = mean_noise(sigma2) * candidate.cells
+                    price = bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
+                of_share[id(share), candidate.cells] = price
+            found.append(Priced(candidate, *price))
         return found
 
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
@@ -378,7 +382,7 @@ class MosaicRun(Heir):
             [p.penalty for p in offered],
             epsilon,
             picks,
-            conflicts([c.columns for c in asked], self.related),
+            self._conflicts([c.columns for c in asked]),
         )
         self.spent += picks * self.plan.charges.selecting(epsilon)
         self._rounds = {asked[position]: number for number, position in enumerate(positions, self.rounds + 1)}
@@ -400,6 +404,12 @@ class MosaicRun(Heir):
             self.selected += [()] * (picks - len(positions))
             self.observe("select", "exhausted", charged=picks, found=len(positions), **self.spending())
         return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
+
+    def _conflicts(self, asked: list[Clique]) -> list[tuple[int, int]]:
+        """Of candidates of these columns; most batches ask about those of the one before."""
+        if self._conflicting[0] != asked:
+            self._conflicting = asked, conflicts(asked, self.related)
+        return self._conflicting[1]
 
     def _payable(self, chosen: Sequence[Priced], rest: Fraction) -> list[Priced]:
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if

@@ -101,6 +101,36 @@ def test_families_are_those_that_leave_together(sets: list[int], wide: bool) -> 
     assert list(plan.families) == ([(q,) for q in plan.contenders] if wide else families_one_by_one(plan))
 
 
+@given(st.data(), st.integers(2, 9), st.integers(1, 3), st.sampled_from([0, 1 << 80]))
+def test_who_is_left_after_a_pick_is_worked_out_together_as_one_by_one(
+    data: st.DataObject, n: int, picks: int, far: int
+) -> None:
+    """far: taken off every key alike, so that they are integers of any size and nothing else changes."""
+    penalties = data.draw(st.lists(st.integers(0, 6 * ROWS), min_size=n, max_size=n))
+    conflicts = _by_first(n, data.draw(pairs_of(n)))
+    plan = plan_selection(
+        [Fraction(1)] * n,
+        [Fraction(penalty + far) for penalty in penalties],
+        Fraction(1, 2),
+        [ROWS] * n,
+        ROWS,
+        1,
+        min(picks, n),
+        conflicts,
+    )
+    picked: list[int] = []
+    while left := plan.candidates(picked):
+        gone = {other for q in picked for other in (q, *plan.conflicts[q])}
+        staying = [q for q in plan.contenders if q not in gone]
+        floor = max(plan.lowest[q] for q in staying)
+        expected = tuple(q for q in staying if plan.highest[q] >= floor)
+        assert left == (plan.contenders if plan.picks == 1 and not picked else expected)
+        numbers = plan.families_of(left)
+        assert numbers == tuple(k for k, family in enumerate(plan.families) if set(family) & set(left))
+        picked.append(data.draw(st.sampled_from(left)))
+    assert plan.families_of(()) == ()
+
+
 def test_all_of_a_blank_array_is_itself() -> None:
     for shape in ((5,), (3, 4)):
         assert blank(shape, np.uint32)[:] is blank(shape, np.uint32)

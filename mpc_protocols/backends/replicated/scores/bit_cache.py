@@ -24,8 +24,9 @@ thirds of them; with quads 3.75 in place of 1.5. Threat model: `dealer`; nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from mpc_protocols.backends.replicated.scores.masked_sign import Packed, bit_row
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.engine.latency import FAR
 from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags
 
@@ -49,9 +51,9 @@ MAX_CACHED = MAX_GROUP
 """Most cells that are kept: those of one group, so that memory is flat beyond it."""
 
 
-def shares_all(compared: int, cells: int) -> bool:
-    """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
-    return cells <= MAX_UNASKED or SPARSE * compared >= cells
+def shares_all(compared: NDArray[np.int64], cells: NDArray[np.int64]) -> Flags:
+    """Whether each range, of so many cells, so many of them compared, shares the bits of all of them."""
+    return (cells <= MAX_UNASKED) | (SPARSE * compared >= cells)
 
 
 def shares_quads(cells: int, planes: int, latency_bytes: int) -> bool:
@@ -61,15 +63,6 @@ def shares_quads(cells: int, planes: int, latency_bytes: int) -> bool:
     return latency_bytes >= FAR and more <= PAYS_AFTER * latency_bytes
 
 
-def _fits(layout: DealerLayout, cached: Collection[CellRange]) -> bool:
-    """Whether a group fits beside the ranges that are in the cache."""
-    return (
-        sum(cells.cells for cells in cached)
-        + sum(cells.cells for cells in layout.ranges if cells not in cached)
-        <= MAX_CACHED
-    )
-
-
 class _Store:
     """What a party keeps of the cells of one dealer, a column per cell; whether all their bits are shared
     (`complete`)."""
@@ -77,24 +70,32 @@ class _Store:
     def __init__(self, planes: int, evaluates: bool, quads: bool) -> None:
         self.evaluates = evaluates
         self.complete = True
-        self.columns: dict[CellRange, slice] = {}
-        self.addends = np.empty(0, np.uint32)
+        self._columns: dict[CellRange, slice] = {}
+        self._without_columns: list[tuple[Sequence[CellRange], NDArray[np.int64], int]] = []
+        self.addends: Elements = np.empty(0, np.uint32)
         self.has_bits = np.empty(0, np.bool_)
         self.bits: Packed = np.empty((packed_words(planes, quads), 0), np.uint32)
 
-    def add(self, parts: Sequence[tuple[CellRange, Elements]]) -> None:
-        """The cells of ranges that are new."""
-        count = len(self.addends)
-        for cell_range, part in parts:
-            self.columns[cell_range] = slice(count, count + len(part))
-            count += len(part)
-        count -= len(self.addends)
+    def add(self, ranges: Sequence[CellRange], lengths: NDArray[np.int64], addends: Elements) -> slice:
+        """The cells of ranges that are new, so many of each; returns their columns."""
+        start, count = len(self.addends), len(addends)
         if count:
+            self._without_columns.append((ranges, lengths, start))
             self.complete = False
-            self.addends = np.concatenate([self.addends, *(part for _, part in parts)])
+            self.addends = np.concatenate([self.addends, addends]) if start else addends
             self.has_bits = np.concatenate((self.has_bits, np.zeros(count, np.bool_)))
             if self.evaluates:
                 self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+        return slice(start, start + count)
+
+    @property
+    def columns(self) -> Mapping[CellRange, slice]:
+        """Of each range, its columns. Looked up only where a group is kept in part: each range is one of thousands."""
+        for ranges, lengths, start in self._without_columns:
+            ends = (start + np.cumsum(lengths)).tolist()
+            self._columns |= zip(ranges, map(slice, [start, *ends], ends), strict=False)
+        self._without_columns.clear()
+        return self._columns
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ class BitShareCache:
         """Whether the bits of quads are shared, of what is kept."""
         self._stores: list[_Store] = []
         self._cached: set[CellRange] = set()
+        self._cached_cells = 0
         self._ranges: tuple[CellRange, ...] = ()
         self._choices: list[_Choice] = []
 
@@ -180,30 +182,56 @@ class BitShareCache:
 
     def _find(
         self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
-    ) -> set[CellRange]:
+    ) -> Set[CellRange]:
         """Where the group's cells are; what is new is stored. Returns which ranges are new."""
         if planes == self._planes and self._ranges == layout.ranges and layout.size <= MAX_CACHED:
             return set()
-        if planes != self._planes or not _fits(layout, self._cached):
+        new = layout.range_set - self._cached
+        of_new = layout.size if len(new) == len(layout.ranges) else sum(cells.cells for cells in new)
+        if planes != self._planes or self._cached_cells + of_new > MAX_CACHED:
             self.quads = shares_quads(layout.size, planes, self._trio.latency_bytes)
             self._stores = [_Store(planes, dealer != self._trio.me, self.quads) for dealer in range(DEALERS)]
             self._cached.clear()
+            self._cached_cells = 0
+            new, of_new = layout.range_set, layout.size
         self._planes = planes
-        new = set(layout.ranges) - self._cached
         self._cached |= new
+        self._cached_cells += of_new
         self._ranges, self._choices = layout.ranges, []
         for dealer, (store, owned) in enumerate(zip(self._stores, layout.slices, strict=True)):
-            fresh = [(n, piece) for n, piece in owned if layout.ranges[n] in new]
-            store.add(
-                [
-                    (layout.ranges[n], addend_of(self._trio, share(layout.ranges[n]), dealer)[piece])
-                    for n, piece in fresh
-                ]
-            )
-            self._choices.append(_Choice.of([store.columns[layout.ranges[n]] for n, _ in owned]))
+            lengths, fresh = layout.slice_cells[dealer], owned
+            if len(new) < len(layout.ranges):
+                is_new = [layout.ranges[n] in new for n, _ in owned]
+                fresh, lengths = list(compress(owned, is_new)), lengths[is_new]
+            ranges = [layout.ranges[n] for n, _ in fresh]
+            pieces = [piece for _, piece in fresh]
+            added = store.add(ranges, lengths, self._addends(share, ranges, pieces, lengths, dealer))
+            if len(fresh) == len(owned):
+                self._choices.append(_Choice.of([added]))
+            else:
+                columns = store.columns
+                self._choices.append(_Choice.of([columns[layout.ranges[n]] for n, _ in owned]))
         return new
 
-    def _with_shared_ranges(self, answers: Answers, new: set[CellRange]) -> list[Flags]:
+    def _addends(
+        self,
+        share: Callable[[CellRange], RingShare],
+        ranges: Sequence[CellRange],
+        pieces: Sequence[slice],
+        lengths: NDArray[np.int64],
+        dealer: int,
+    ) -> Elements:
+        """This party's addends of a dealer's cells: of each range a piece, of so many cells. In a dry run all are blank."""
+        if not ranges:
+            return np.empty(0, np.uint32)
+        first = addend_of(self._trio, share(ranges[0]), dealer)
+        if isinstance(first, Blank):
+            return blank(int(lengths.sum()), first.dtype)
+        others = zip(ranges[1:], pieces[1:], strict=True)
+        parts = (addend_of(self._trio, share(of), dealer)[piece] for of, piece in others)
+        return np.concatenate([first[pieces[0]], *parts])
+
+    def _with_shared_ranges(self, answers: Answers, new: Set[CellRange]) -> list[Flags]:
         """Of each dealer, the compared cells, and all cells of new ranges that share the bits of all."""
         layout, flags = answers.layout, [answers.nonzero[place] for place in answers.layout.places]
         if not new:
@@ -212,12 +240,9 @@ class BitShareCache:
         numbers = [np.array([number for number, _ in owned], np.intp) for owned in layout.slices]
         for dealer, (part, of) in enumerate(zip(flags, numbers, strict=True)):
             np.add.at(compared, of, layout.slice_sums(dealer, part, np.int64))
-        whole = np.array(
-            [
-                cell_range in new and shares_all(count, cell_range.cells)
-                for cell_range, count in zip(layout.ranges, compared.tolist(), strict=True)
-            ]
-        )
+        whole = shares_all(compared, layout.range_cells)
+        if len(new) < len(layout.ranges):
+            whole &= np.fromiter((cells in new for cells in layout.ranges), np.bool_, len(layout.ranges))
         return [
             part | np.repeat(whole[of], counts)
             for part, of, counts in zip(flags, numbers, layout.slice_cells, strict=True)

@@ -40,6 +40,7 @@ from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, bit_pieces, to_planes, words_for
+from mpc_protocols.engine.blank import Blank, blank
 
 ADDERS: tuple[Form, ...] = ("ripple", "tree", "quads")
 
@@ -112,6 +113,8 @@ def add_l1_sums(
     _, opened = signs(
         roles, total, planes, adder, lambda mask: _send_columns(trio, roles, cells[mine].addend, mask)
     )
+    if isinstance(cells[mine].addend, Blank):  # masks of a dry run may have content
+        opened = blank(opened.shape, opened.dtype)
     for t, words in ((first, roles.first(opened)), (second, roles.second(opened))):
         ends = np.cumsum(cells[t].lengths)
         _add_terms(trio, roles, cells[t].addend, words, t == first, parts, ends - cells[t].lengths, ends)
