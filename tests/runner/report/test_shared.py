@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.report import render
 from runner.results import shared_report
 from runner.results.shared_report import REPORT, Reports
 from tests.runner.report.fake import write_run
@@ -26,7 +27,6 @@ def staged(tmp_path: Path) -> tuple[Path, Path, Path]:
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Where reports are made from now on."""
     places: list[Path] = []
-    render = shared_report.render
 
     def told(directory: Path) -> Path:
         places.append(directory)
