@@ -31,7 +31,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, to_planes, words_for
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 
 MAX_KEPT = 1 << 18
-"""Most cells that are kept, and of a group: 54 MB."""
+"""Most cells that are kept, and of a group: 53 MB of numbers of 18 planes, 103 MB of numbers of 32."""
 PIECE = 1 << 16
 """Cells asked for in a round: bounds the memory meanwhile at some 1,500 bytes a cell of a piece."""
 

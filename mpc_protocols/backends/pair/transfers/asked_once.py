@@ -4,16 +4,16 @@ A choosing party that looks up the same y again and again, each time beside anot
 knows of each transfer the same string K_i[y_i], and a string is a seed of as much mask as is wanted. Of use u, four
 uses to 128 bits,
 
-    K_i^(u)     32 bits of K_i in the first four uses, then of H(K_i), H'(K_i), ..    H of `fixed_key`, public keys of their own
+    K_i^(u)     32 bits of H(K_i) in the first four uses, then of H'(K_i), H''(K_i)    H of `fixed_key`, public keys of their own
 
 so that use u is a lookup (`lookup`) with the transfers (y_i, K_i^(u)), in which e is 0. It costs its entries, one
 message. The choices are the bits of y themselves (`Transfers.choose`).
 
 Who learns what: nothing. y is masked as all choices are, once. Of each use the reader knows K_i^(u)[y_i] alone, which
-makes entries but that of y uniform to it, whatever it has seen of other uses: H of a string that it lacks, under
-another public key, is as good as another string. What it reads are its own shares, masked by the offering party's r of
-each use. The caller sees to it that nothing is looked up twice in one use. Assumption: `fixed_key`. Threat model:
-`ot_extension`.
+makes entries but that of y uniform to it, whatever it has seen of other uses: hashes of a string that it lacks, under
+public keys of their own, are as good as so many strings, as long as the string itself masks nothing. What it reads
+are its own shares, masked by the offering party's r of each use. The caller sees to it that nothing is looked up
+twice in one use. Assumption: `fixed_key`. Threat model: `ot_extension`.
 
 Cost: to ask, m transfers in one direction, in the round in which others are made. A use: a round and 2^m w bits from
 the offering party. Memory of either party: 4 USES bytes a cell and field.
@@ -66,7 +66,7 @@ def ask(
     """
     link, (own, others), bits = transfers.link, cells, bits_of(fields)
     chosen, (base, other) = transfers.choose(planes.reshape(-1), bits * words_for(others), demand)
-    keys = [[transfers.operation(b"uses") for _ in range(USES // _OF_A_STRING - 1)] for _ in range(2)]
+    keys = [[transfers.operation(b"uses") for _ in range(USES // _OF_A_STRING)] for _ in range(2)]
 
     def of_entry(table: PublicTable, strings: Shorts) -> Shorts:
         return xor_of_strings(strings, table.bits)
@@ -128,7 +128,7 @@ def _masks(
 
 def _of_uses(strings: Sequence[Blocks], keys: Sequence[bytes]) -> Iterator[list[Shorts]]:
     """The strings of each use: (64, n) for each of (64, n, 2)."""
-    for key in (None, *keys):
-        hashed = strings if key is None else [PublicPermutation(key).hash(of) for of in strings]
+    for key in keys:
+        hashed = [PublicPermutation(key).hash(of) for of in strings]
         for part in range(_OF_A_STRING):
             yield [of.view(np.uint32)[:, :, part] for of in hashed]

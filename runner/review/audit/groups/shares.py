@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -16,15 +17,21 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits, to_planes
+from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.in_memory.memory_wire import Frame
 from parties.session.admission.keys import SharedKeys
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, by_name, judged
 from runner.review.audit.subjects.in_memory.arena import SESSION, Arena
 from runner.review.audit.subjects.in_memory.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
+from runner.review.audit.subjects.questions import EPSILON, NO_NOISE
 from runner.review.audit.subjects.subject import Subject
 
 CELLS = {Profile.QUICK: 1 << 15, Profile.DEFAULT: 1 << 16, Profile.DEEP: 1 << 18}
 REPETITIONS = 4
+FRESH, RANDOM_BITS, REPEATED_ALARM = 8, 48, 1e-8
+"""Runs with other coins, and bits of a word of 64 that are others in one of them: so it is random. Of some 10^6 pairs of
+such words two are alike by chance with 4e-9."""
 MIN_CELLS = 50
 """Lanes with equal knowledge below which they are left out: chi-square tails would not hold."""
 GATES_ALPHA, NOISE_ALPHA = 5e-8, 5e-8
@@ -176,10 +183,55 @@ def gates(subject: Subject) -> Finding:
     )
 
 
+def _asked_again(arena: Arena, subject: Subject, number: int) -> list[Frame]:
+    """What the computing parties get where the leader asks for the same selection again and again. number: of the
+    coins, all of which are others."""
+
+    def script(oracle: MarginalOracle) -> None:
+        columns = list(subject.sizes)
+        oracle.measure(oracle.prepare([(name,) for name in columns]), NO_NOISE)
+        pairs = list(combinations(columns, 2))
+        answers = [np.full(oracle.facts.cells(pair), 1.0) for pair in pairs]
+        weights, penalties = [Fraction(1)] * len(pairs), [Fraction(0)] * len(pairs)
+        handles = oracle.prepare(pairs)
+        for _ in range(REPETITIONS):
+            oracle.select(handles, answers, weights, penalties, EPSILON)
+
+    coins = subject.coins(f"the same selection, {number}")
+    ran = arena.run(script, subject.tables(arena.parties, 6), coins)
+    return [frame for party in range(arena.computing) for frame in ran.view(party)]
+
+
+def _whole_words(payload: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(payload[: len(payload) & ~7], np.uint64)
+
+
+def served_twice(runs: Sequence[Sequence[Frame]]) -> tuple[int, list[tuple[Frame, Frame, int]]]:
+    """How many pairs of messages of the first run are of one size and way, and of which some words are the same that
+    are random: in the other runs, of other coins, bits of them are others almost everywhere."""
+    first = [_whole_words(frame.payload) for frame in runs[0]]
+    differ = [np.zeros_like(words) for words in first]
+    for run in runs[1:]:
+        for mask, words, frame in zip(differ, first, run, strict=True):
+            mask |= words ^ _whole_words(frame.payload)
+    random = [np.bitwise_count(mask) >= RANDOM_BITS for mask in differ]
+    alike: defaultdict[tuple[str, int, int, int], list[int]] = defaultdict(list)
+    for number, frame in enumerate(runs[0]):
+        alike[frame.stream, frame.sender, frame.receiver, len(frame.payload)].append(number)
+    pairs, found = 0, []
+    for group in alike.values():
+        for one, two in combinations(group, 2):
+            pairs += 1
+            if same := int(((first[one] == first[two]) & random[one] & random[two]).sum()):
+                found.append((runs[0][one], runs[0][two], same))
+    return pairs, found
+
+
 def repeated(subject: Subject) -> Finding:
-    """Compute the same again from the same shares; what is sent must have nothing in common with the first
-    time."""
+    """Compute the same again from the same shares, gates and whole selections; what is sent must have nothing in
+    common with the first time."""
     problems, counted, cells = [], {}, CELLS[Profile.QUICK]
+    selections: dict[str, int] = {}
     for backend in subject.distributed:
         run = _script(subject, subject.arena(backend), cells)
         if run is None:
@@ -201,11 +253,23 @@ def repeated(subject: Subject) -> Finding:
                     f'backend "{backend.name}": two messages of party {first.sender} to party {first.receiver} ({first.phase}; '
                     f"{second.phase}) have {int((one == two).sum())} of {len(one)} words in common."
                 )
+    for name, arena in subject.arenas.items():
+        runs = [_asked_again(arena, subject, number) for number in range(1 + FRESH)]
+        if len({tuple(len(frame.payload) for frame in run) for run in runs}) > 1:
+            problems.append(f"{name}: the sizes of a selection's messages follow keys or coins.")
+            continue
+        selections[name], twice = served_twice(runs)
+        problems += [
+            f"{name}: two messages of party {before.sender} to party {after.receiver} (rounds {before.clock} and "
+            f"{after.clock}) in selections from the same answers have {same} random words in common."
+            for before, after, same in twice
+        ]
     return judged(
         problems,
         "The same computed again from the same shares: no word of 64 bits in common in "
-        f"{by_name(counted, '{each} pairs of messages ({name})')}.",
-        {"pairs": counted},
+        f"{by_name(counted, '{each} pairs of messages ({name})')}; the same selection asked again: no random one in "
+        f"{by_name(selections, '{each} ({name})')}.",
+        {"pairs": counted, "selections": selections},
     )
 
 
@@ -337,8 +401,9 @@ GROUP = Group(
             "repeated",
             "No mask serves twice: the same computed again travels as something else.",
             "exact",
-            "A mask or an oblivious transfer that is used in two operations.",
+            "A mask or an oblivious transfer that is used in two operations, or in two selections.",
             repeated,
+            REPEATED_ALARM,
         ),
     ),
 )

@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.pair.circuits.sign import carry_fields
-from mpc_protocols.backends.pair.transfers.asked_once import USES, Masks, ask, look_up
+from mpc_protocols.backends.pair.link import Link
+from mpc_protocols.backends.pair.transfers.asked_once import USES, Masks, _of_uses, ask, look_up
+from mpc_protocols.backends.pair.transfers.fixed_key import PublicPermutation
 from mpc_protocols.backends.pair.transfers.lookup import Field
 from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
@@ -20,6 +22,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.pair.pair_run import Ran, extended, run_pair
+from tests.worlds.words import random_words
 
 Numbers = NDArray[np.uint32]
 FIELDS = carry_fields(9)
@@ -86,6 +89,36 @@ def test_what_travels_is_uniform_in_each_use_and_in_any_two_together(number: int
         for shown in together:
             entries = (shown[:, np.newaxis] >> np.arange(2, 32, dtype=np.uint32)) & 1
             assert abs(float(entries.mean()) - 0.5) < 0.01
+
+
+def test_a_string_masks_nothing_itself() -> None:
+    """What masks is hashed, 32 bits of a hash in one use each. Of 2^11 strings two parts of 32 bits agree at one place
+    where they should not with probability below 2^-20, at all places below 2^-65000."""
+    strings = random_words(64, 32, 2)
+    keys = [bytes([number]) * 32 for number in range(3)]
+    hashed = [PublicPermutation(key).hash(strings).view(np.uint32) for key in keys]
+    uses = [of for (of,) in _of_uses([strings], keys)]
+    assert len(uses) == USES
+    for use, of in enumerate(uses):
+        np.testing.assert_array_equal(of, hashed[use // 4][:, :, use % 4])
+        assert not any((of == part).all() for part in np.moveaxis(strings.view(np.uint32), 2, 0))
+
+
+def test_the_hashes_of_a_question_have_keys_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alike at both parties, which take turns in asking; of two questions in a row no two are the same."""
+    keys: dict[int, list[bytes]] = {0: [], 1: []}
+    context = Link.context
+
+    def noted(link: Link, *parts: bytes) -> bytes:
+        if parts[0] == b"uses":
+            keys[link.me].append(context(link, *parts))
+        return context(link, *parts)
+
+    monkeypatch.setattr(Link, "context", noted)
+    few = numbers(3), numbers(5)
+    run_pair(lambda transfers: [looked_up(transfers, few, []) for _ in range(2)])
+    assert keys[0] == keys[1]
+    assert len(set(keys[0])) == len(keys[0]) == 2 * 2 * USES // 4
 
 
 def test_shares_of_two_uses_are_independent() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.pair.circuits import kept_cells
 from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
-from mpc_protocols.backends.pair.transfers.asked_once import USES, ask
+from mpc_protocols.backends.pair.transfers.asked_once import USES, ask, look_up
 from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
 from mpc_protocols.engine.bitwise.adders import Adder
@@ -93,18 +93,8 @@ def test_sums_are_those_of_the_plaintext_selection_after_selection(adder: Adder)
     case.holds(case.run(adder))
 
 
-def test_what_is_used_up_is_asked_for_again() -> None:
-    case = Case([((2, 4), 12, 0.4)] * (2 * USES + 2))
-    case.holds(case.run())
-
-
-@pytest.mark.parametrize("kept", [5400, 5100, 300])
-def test_no_more_is_kept_than_may_be(kept: int) -> None:
-    case = Case([((2, 3), 12, 0.1), ((4,), 12, 0.1), ((2, 3), 12, 0.1), ((3, 2), 12, 0.1)])
-    case.holds(case.run(kept=kept))
-
-
-def test_only_what_was_not_compared_before_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def asking(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """For how many cells each party asks, (party 0, party 1), each time: noted while a test runs."""
     asked: list[tuple[int, int]] = []
 
     def noted(transfers, fields, planes, cells, demand):  # type: ignore[no-untyped-def]
@@ -113,6 +103,54 @@ def test_only_what_was_not_compared_before_is_asked_for(monkeypatch: pytest.Monk
         return ask(transfers, fields, planes, cells, demand)
 
     monkeypatch.setattr(kept_cells, "ask", noted)
+    return asked
+
+
+def test_what_is_used_up_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asking(monkeypatch)
+    case = Case([((2, 4), 12, 0.0)] * (2 * USES + 2))
+    case.holds(case.run())
+    assert asked == [(2650, 2650)] * 3
+
+
+@pytest.mark.parametrize(("kept", "halves"), [(5364, [182, 2500]), (5363, [182, 2500, 182])])
+def test_no_more_is_kept_than_may_be(kept: int, halves: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """364 cells, other 5,000, and the 364 again, in another order as well: what is dropped is asked for again."""
+    asked = asking(monkeypatch)
+    case = Case([((2, 3), 12, 0.0), ((4,), 12, 0.0), ((2, 3), 12, 0.0), ((3, 2), 12, 0.0)])
+    case.holds(case.run(kept=kept))
+    assert asked == [(half, half) for half in halves]
+
+
+@pytest.mark.parametrize("kept", [kept_cells.MAX_KEPT, 5100])
+def test_no_mask_serves_twice(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 18 planes 127 bits of masks a cell, in four fields: two of 10^5 cells have the same ones by chance with
+    probability below 10^-26. More selections than USES in a row, cells that are new, another width and back."""
+    given: dict[tuple[int, str], list[bytes]] = {
+        (me, role): [] for me in (0, 1) for role in ("own", "others")
+    }
+
+    def noted(transfers, fields, own, others):  # type: ignore[no-untyped-def]
+        for role, (_, masks) in (("own", own), ("others", others)):
+            given[transfers.link.me, role] += [column.tobytes() for column in np.ascontiguousarray(masks.T)]
+        return look_up(transfers, fields, own, others)
+
+    monkeypatch.setattr(kept_cells, "look_up", noted)
+    selections: list[Selection] = [
+        ((2, 4), 18, 0.2),
+        ((2, 4), 18, 0.0),
+        ((4, 3), 18, 0.5),
+        ((4,), 18, 0.9),
+    ] * 4
+    assert len(selections) > USES
+    case = Case([*selections, ((2, 3), 17, 0.0), ((2, 3), 18, 0.0), ((2, 3), 17, 0.0)], planes=17)
+    case.holds(case.run(kept=kept))
+    for masks in given.values():
+        assert masks and len(set(masks)) == len(masks)
+
+
+def test_only_what_was_not_compared_before_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asking(monkeypatch)
     monkeypatch.setattr(kept_cells, "PIECE", 4000)
     case = Case([((4,), 12, 0.0), ((4,), 12, 0.5), ((2, 4), 12, 0.0), ((2,), 12, 0.5)])
     case.holds(case.run())

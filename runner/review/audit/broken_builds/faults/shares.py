@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.transfers import transfer_pool
 from mpc_protocols.backends.replicated import gates
-from mpc_protocols.backends.replicated.engine import ReplicatedEngine
+from mpc_protocols.backends.replicated.engine import ReplicatedEngine, ReplicatedL1Sums
 from mpc_protocols.backends.replicated.scores import shared_sign
 from mpc_protocols.backends.replicated.sharing import boolean, copies, ring
 from mpc_protocols.backends.replicated.sharing.trio import Trio
@@ -38,6 +40,29 @@ def _repeated_masks() -> Iterator[None]:
     with (
         mock.patch.object(prg, "_counter", lambda operation: counter(operation // 2)),
         mock.patch.object(transfer_pool.TransferPool, "take", taken),
+    ):
+        yield
+
+
+@contextmanager
+def _masks_of_another_selection() -> Iterator[None]:
+    """Every selection begins at the same number of an operation; where masks are kept, at the same use of them."""
+    compute, l1_sums = ReplicatedL1Sums.compute, KeptCells.l1_sums
+    begun = WeakKeyDictionary[Trio, int]()
+
+    def computed(self: Any) -> Any:
+        trio = self._gates.trio
+        trio._operation = begun.setdefault(trio, trio._operation)
+        return compute(self)
+
+    def summed(self: Any, *given: Any) -> Any:
+        found = l1_sums(self, *given)
+        self._use = 0
+        return found
+
+    with (
+        mock.patch.object(ReplicatedL1Sums, "compute", computed),
+        mock.patch.object(KeptCells, "l1_sums", summed),
     ):
         yield
 
@@ -203,6 +228,7 @@ def _uncompared_transcripts() -> Iterator[None]:
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
+    Mutation("M46", "a selection under the masks of another", ("U.repeated",), _masks_of_another_selection),
     Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
     Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),
     Mutation("M14", "8 low bits of a share without a mask", ("V.masks",), _bare_low_bits),
