@@ -82,8 +82,8 @@ class KeyStream:
         self.is_blank = isinstance(key, BlankBytes)
         cipher = algorithms.AES(bytes(16) if self.is_blank else key)
         self._encryptor: Any = Cipher(cipher, modes.CTR(bytes(16))).encryptor()
-        self._at: Reader | None = None
-        """Whose next bytes the cipher gives; None: those of no reader."""
+        self._at: tuple[int, int] | None = None
+        """Operation and position of the bytes that the cipher gives next, as far as a reader has come."""
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
@@ -104,13 +104,13 @@ class KeyStream:
             self._encrypt(out)
         return out
 
-    def read(self, reader: Reader, operation: int, position: int, out: NDArray[Any]) -> None:
+    def read(self, operation: int, position: int, out: NDArray[Any]) -> None:
         """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on, for a reader."""
-        if self._at is not reader:
+        if self._at != (operation, position):
             block, before = divmod(position, 16)
             self._encryptor.reset_nonce(_counter(operation, block))
             self._encryptor.update(_ZEROS[:before])
-            self._at = reader
+        self._at = operation, position + out.nbytes
         self._encrypt(out)
 
     def _encrypt(self, out: NDArray[Any]) -> None:
@@ -160,4 +160,4 @@ class Reader:
         if position + out.nbytes > _MAX_STREAM:
             raise ValueError(_TOO_LONG)
         self._position += out.nbytes
-        self._stream.read(self, self._operation, position, out)
+        self._stream.read(self._operation, position, out)
