@@ -24,9 +24,7 @@ from mpc_protocols.backends.pair.link import Link
 from mpc_protocols.backends.pair.marginals import Counted, JoinedMarginals, counted
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
 from mpc_protocols.engine.bitwise.adders import Adder
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
-from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
-from mpc_protocols.engine.inputs.grouped_sums import CellsOf
+from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
 from mpc_protocols.engine.parts.engine import ArrayEngine, ArrayL1Sums
 from mpc_protocols.engine.prg import own_key
 from mpc_protocols.functionality import LocalCounts, StudyFacts
@@ -38,24 +36,11 @@ from mpc_protocols.wire import Wire
 class PairL1Sums(ArrayL1Sums[PairGates]):
     """See `engine.interface.L1Sums`."""
 
-    def __init__(
-        self,
-        kept: KeptCells,
-        gates: PairGates,
-        cells: CellsOf[Elements],
-        answers: AnswerExchange,
-        planes: int,
-        ring: UInt,
-    ) -> None:
-        """kept: what the run keeps of cells that were compared."""
-        super().__init__(gates, cells, answers, planes, ring)
-        self._kept = kept
-
     def _compared(self, answers: Answers, cells: Elements, lengths: NDArray[np.int64]) -> Elements:
-        if not self._kept.takes(answers.layout):
+        if not self._gates.kept.takes(answers.layout):
             return super()._compared(answers, cells, lengths)
         adder = self._adder(int(lengths.sum()))
-        return self._kept.l1_sums(answers, cells, lengths, self._planes, adder)
+        return self._gates.kept.l1_sums(answers, cells, lengths, self._planes, adder)
 
     def _adder(self, cells: int) -> Adder:
         adder = score_adder(self._planes, words_for(cells), self._gates.link.latency_bytes)
@@ -70,6 +55,7 @@ class PairL1Sums(ArrayL1Sums[PairGates]):
 class PairEngine(ArrayEngine[PairGates]):
     """Shares, arithmetic and openings of party 0 or 1."""
 
+    sums = PairL1Sums
     noise_bytes = (2100, 900)
 
     def __init__(
@@ -88,7 +74,6 @@ class PairEngine(ArrayEngine[PairGates]):
         """
         link = Link(wire)
         transfers = start(link)
-        self._kept = KeptCells(transfers)
         secret = own_key(wire)
         super().__init__(
             facts,
@@ -99,15 +84,10 @@ class PairEngine(ArrayEngine[PairGates]):
             else counted(transfers, facts, data),
         )
 
-    def _l1_sums(
-        self, cells: CellsOf[Elements], exchange: AnswerExchange, planes: int, ring: UInt
-    ) -> PairL1Sums:
-        return PairL1Sums(self._kept, self.gates, cells, exchange, planes, ring)
-
     def leave_out(self, contributor: int) -> None:
         """See `Engine`. Parts of cells are other numbers then."""
         super().leave_out(contributor)
-        self._kept = KeptCells(self.gates.transfers)
+        self.gates.kept = KeptCells(self.gates.transfers)
 
     def largest(self, keys: Elements) -> int:
         return argmax(self.gates, keys)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.pair.circuits import conversion, gmw
+from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.circuits.sign import AND_BYTES, BYTE_WORTH, score_adder, signs
 from mpc_protocols.backends.pair.circuits.zero_test import zero_cells
 from mpc_protocols.backends.pair.link import Link
@@ -36,6 +37,8 @@ class PairGates(PartGates):
         """secret: see `PartGates`; the same for all gates of a run."""
         super().__init__(secret)
         self.transfers = transfers
+        self.kept = KeptCells(transfers)
+        """Cells whose distances were computed before."""
 
     @property
     def link(self) -> Link:
