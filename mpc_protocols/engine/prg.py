@@ -82,8 +82,8 @@ class KeyStream:
         self.is_blank = isinstance(key, BlankBytes)
         cipher = algorithms.AES(bytes(16) if self.is_blank else key)
         self._encryptor: Any = Cipher(cipher, modes.CTR(bytes(16))).encryptor()
-        self._at: Reader | None = None
-        """Whose next bytes the cipher gives; None: those of no reader."""
+        self._at: tuple[int, int] | None = None
+        """The operation and the position whose bytes the cipher gives next, if a reader may go on there."""
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
@@ -104,14 +104,15 @@ class KeyStream:
             self._encrypt(out)
         return out
 
-    def read(self, reader: Reader, operation: int, position: int, out: NDArray[Any]) -> None:
-        """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on, for a reader."""
-        if self._at is not reader:
+    def read(self, operation: int, position: int, out: NDArray[Any]) -> None:
+        """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on."""
+        if self._at != (operation, position):
             block, before = divmod(position, 16)
             self._encryptor.reset_nonce(_counter(operation, block))
             self._encryptor.update(_ZEROS[:before])
-            self._at = reader
+        self._at = None
         self._encrypt(out)
+        self._at = operation, position + out.nbytes
 
     def _encrypt(self, out: NDArray[Any]) -> None:
         target, size = out.data.cast("B"), out.nbytes
@@ -160,4 +161,4 @@ class Reader:
         if position + out.nbytes > _MAX_STREAM:
             raise ValueError(_TOO_LONG)
         self._position += out.nbytes
-        self._stream.read(self, self._operation, position, out)
+        self._stream.read(self._operation, position, out)

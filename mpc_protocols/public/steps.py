@@ -355,7 +355,7 @@ def _rationals(value: object) -> tuple[object, ...]:
     known: dict[tuple[int, int], Fraction] = {}
 
     def of(pair: object) -> Fraction:
-        if type(pair) is list and len(pair) == 2:
+        if isinstance(pair, list) and len(pair) == 2:
             top, bottom = pair
             if type(top) is int and type(bottom) is int:
                 if (found := known.get((top, bottom))) is not None:
