@@ -239,3 +239,20 @@ def test_records_of_any_size_come_whole_through_parts_of_any_size(credentials: P
                 continue
     assert words == b"two last"
     ours.close()
+
+
+def test_what_was_waited_for_is_no_longer_wanted_once_it_is_taken(ends: Ends) -> None:
+    """Else each message that is waited for would let the peer send more that is unread, for ever."""
+
+    async def run() -> None:
+        reading = Reading(asyncio.get_running_loop())
+        link = Link(asyncio.get_running_loop(), ends[0], 1, "south", Recorder(), reading)
+        link.want(500)
+        assert link._wanted == 500
+        link.consumed(Message(memoryview(bytes(500)), 0, 1, 500 + FRAME_COST), 500)
+        assert link._wanted == 0
+        reading.close()
+        for channel in ends:
+            channel.sock.close()
+
+    asyncio.run(run())
