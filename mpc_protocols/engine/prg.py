@@ -83,7 +83,7 @@ class KeyStream:
         cipher = algorithms.AES(bytes(16) if self.is_blank else key)
         self._encryptor: Any = Cipher(cipher, modes.CTR(bytes(16))).encryptor()
         self._at: tuple[int, int] | None = None
-        """Operation and position of the bytes that the cipher gives next, as far as a reader has come."""
+        """The operation and the position whose bytes the cipher gives next, if a reader may go on there."""
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
@@ -105,13 +105,14 @@ class KeyStream:
         return out
 
     def read(self, operation: int, position: int, out: NDArray[Any]) -> None:
-        """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on, for a reader."""
+        """Overwrite a contiguous array, not empty, with the bytes of an operation's stream from a position on."""
         if self._at != (operation, position):
             block, before = divmod(position, 16)
             self._encryptor.reset_nonce(_counter(operation, block))
             self._encryptor.update(_ZEROS[:before])
-        self._at = operation, position + out.nbytes
+        self._at = None
         self._encrypt(out)
+        self._at = operation, position + out.nbytes
 
     def _encrypt(self, out: NDArray[Any]) -> None:
         target, size = out.data.cast("B"), out.nbytes

@@ -206,9 +206,12 @@ def _compared(count: int, start: int, several: int) -> tuple[NDArray[np.intp], .
 
 @lru_cache(maxsize=16)
 def _compared_once(count: int, start: int, several: int) -> tuple[NDArray[np.intp], ...]:
-    """`_compared`, kept: a run asks again for as many candidates."""
+    """`_compared`, kept: a run asks again for as many candidates. Nobody may write into it."""
     row, which = np.divmod(np.arange(start, start + several), count * (count - 1) // 2)
-    return (row, *_pairs(count, which))
+    compared = row, *_pairs(count, which)
+    for places in compared:
+        places.flags.writeable = False
+    return compared
 
 
 @lru_cache(maxsize=2)

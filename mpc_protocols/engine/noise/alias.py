@@ -217,9 +217,13 @@ def _bit_by_bit(inverted: Words, bits: Words) -> Words:
 
 @lru_cache(maxsize=64)
 def _entries(high: int, low: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The entries of two one-hot vectors, but the first, of which products are taken: row by row."""
+    """The entries of two one-hot vectors, but the first, of which products are taken: row by row. Kept: nobody may write
+    into it."""
     rows, columns = np.divmod(np.arange((high - 1) * (low - 1)), low - 1)
-    return rows + 1, columns + 1
+    entries = rows + 1, columns + 1
+    for places in entries:
+        places.flags.writeable = False
+    return entries
 
 
 def _outer_factors(low: B, high: B) -> tuple[B, B]:

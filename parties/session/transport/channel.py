@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 STAGE = 1 << 18
 """Bytes taken from the socket at once."""
+SMALL = 1 << 16
+"""A payload up to this size may be modified once it is sealed; a larger one must stay as it is until it is sent."""
 _RECORD = 1 << 14
 """Most bytes of a record of TLS."""
 
@@ -41,7 +43,7 @@ class Channel(ABC):
 
     @abstractmethod
     def put(self, header: bytes, payload: memoryview | None = None) -> None:
-        """Seal a frame behind those not yet sent; call `flush` to send."""
+        """Seal a frame behind those not yet sent; call `flush` to send. A payload above SMALL may be kept, not copied."""
 
     @abstractmethod
     def read_into(self, view: memoryview) -> int:
@@ -104,7 +106,7 @@ class PlainChannel(Channel):
         self._ready = memoryview(b"")
 
     def put(self, header: bytes, payload: memoryview | None = None) -> None:
-        if payload is None or len(payload) <= 16384:
+        if payload is None or len(payload) <= SMALL:
             self._out.append(memoryview(header + bytes(payload or b"")))
         else:
             self._out.append(memoryview(header))

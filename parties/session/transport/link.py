@@ -27,15 +27,13 @@ from typing import Protocol
 
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
 from parties.session.transport import frames
-from parties.session.transport.channel import Channel, Closed
+from parties.session.transport.channel import SMALL, Channel, Closed
 from parties.session.transport.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, Kind
 from parties.session.transport.inbox import Inbox, Message
 from parties.session.transport.reading import Reading
 from parties.session.transport.way_in import WayIn
 
 _READ_BUDGET = 8 << 20
-_SMALL = 1 << 16
-"""Messages up to this size leave at once where nothing waits before them, and are copied where something does."""
 _STUCK_S = 60.0
 
 
@@ -115,7 +113,7 @@ class Link:
         """
         size = len(payload)
         with self._lock:
-            if size <= _SMALL and self._sent_at_once(stream, sequence, depth, payload):
+            if size <= SMALL and self._sent_at_once(stream, sequence, depth, payload):
                 return
             while self._queued > frames.QUEUED and not self.ended:
                 before = self._queued
@@ -130,7 +128,7 @@ class Link:
                     )
             if self.ended:
                 return  # the reason is told by the hub: it has recorded it before ending links
-            if size <= _SMALL:
+            if size <= SMALL:
                 payload = memoryview(bytes(payload))
             self._data.append(_Outgoing(stream, sequence, depth, payload))
             self._queued += size

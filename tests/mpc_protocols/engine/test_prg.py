@@ -57,3 +57,17 @@ def test_a_stream_ends_before_the_next_operations_begins(monkeypatch: pytest.Mon
     for ask in (lambda: reader.draw(1, np.uint8), lambda: stream.draw(101, np.uint8, 4)):
         with pytest.raises(ValueError, match="ends after"):
             ask()
+
+
+def test_a_reader_goes_on_behind_its_elements_of_any_size_after_others_have_read() -> None:
+    stream, read = KeyStream(KEY), b""
+    reader = stream.reader(3)
+    for dtype in (np.uint64, np.uint16, np.uint32, np.uint8, np.uint64):
+        read += reader.draw(5, dtype).tobytes()
+        stream.draw(1, np.uint8, 4)
+    assert read == reference(3, len(read))
+
+
+def test_a_stream_is_written_into_contiguous_memory_only() -> None:
+    with pytest.raises(ValueError, match="contiguous"):
+        KeyStream(KEY).reader(3).fill(np.zeros((4, 4), np.uint8)[:, ::2])
