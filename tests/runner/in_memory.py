@@ -66,6 +66,7 @@ def run(
         content: dict[str, Any],
         result: bytes | None = None,
         sign: object = None,
+        reports: object = None,
     ) -> None:
         described["" if folder == out else folder.name] = content
         if result is not None:

@@ -400,7 +400,7 @@ GROUP = Group(
         Check(
             "repeated",
             "No mask serves twice: the same computed again travels as something else.",
-            "exact",
+            "statistical",
             "A mask or an oblivious transfer that is used in two operations, or in two selections.",
             repeated,
             REPEATED_ALARM,

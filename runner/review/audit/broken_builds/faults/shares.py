@@ -38,7 +38,7 @@ def _repeated_masks() -> Iterator[None]:
         return found
 
     with (
-        mock.patch.object(prg, "_counter", lambda operation: counter(operation // 2)),
+        mock.patch.object(prg, "_counter", lambda operation, block=0: counter(operation // 2, block)),
         mock.patch.object(transfer_pool.TransferPool, "take", taken),
     ):
         yield
