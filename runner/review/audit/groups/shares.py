@@ -184,8 +184,8 @@ def gates(subject: Subject) -> Finding:
 
 
 def _asked_again(arena: Arena, subject: Subject, number: int) -> list[Frame]:
-    """What the computing parties get where the leader asks for the same selection again and again. number: of the
-    coins, all of which are others."""
+    """What the computing parties get of each other where the leader asks for the same selection again and again. number:
+    of the coins, all of which are others. Contributors have no part in it."""
 
     def script(oracle: MarginalOracle) -> None:
         columns = list(subject.sizes)
@@ -199,7 +199,8 @@ def _asked_again(arena: Arena, subject: Subject, number: int) -> list[Frame]:
 
     coins = subject.coins(f"the same selection, {number}")
     ran = arena.run(script, subject.tables(arena.parties, 6), coins)
-    return [frame for party in range(arena.computing) for frame in ran.view(party)]
+    frames = [frame for party in range(arena.computing) for frame in ran.view(party)]
+    return [frame for frame in frames if frame.sender < arena.computing]
 
 
 def _whole_words(payload: bytes) -> NDArray[np.uint64]:
