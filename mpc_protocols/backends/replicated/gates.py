@@ -4,10 +4,10 @@ of many candidates.
 Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP
 first find their winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot
 product with the keys; the groups' winners are compared as in `engine.argmax`, and of the winning group the
-place is opened. 14 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
+place is opened. 13 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
 the place are the index: nothing else is opened.
 
-    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 32 a candidate (far apart: 4 rounds, 21 bytes)
+    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 40 a candidate (far apart: 4 rounds, 13 bytes)
 
 Threat model, masking and assumption: `trio`.
 """
@@ -51,7 +51,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 
 GROUP = 64
 """Candidates of a group, a power of two."""
-ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 19, 320
+ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 18, 320
 """What a pick of its own costs among many candidates, about; bytes are a candidate's."""
 
 
@@ -122,14 +122,14 @@ def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     groups = -(-count // GROUP)
     grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
     pairs = count * (count - 1) // 2
-    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 3) * latency_bytes
+    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 2) * latency_bytes
 
 
 def argmax(gates: TrioGates, keys: Parts) -> int:
     """Open the position of the largest of the keys, shape (n,), read as signed ring elements; 0 for n
     = 1."""
     if in_groups(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes):
-        return _argmax_in_groups(gates, replicated(gates.trio, keys))
+        return _argmax_in_groups(gates, keys)
     return int(argmax_rows(gates, comparable(gates, keys).reshape(1, -1))[0])
 
 
@@ -214,18 +214,19 @@ def pick_by_families(gates: TrioGates, keys: Parts, plan: SelectionPlan) -> list
     return [families[family][place] for family, place in peel_members(gates, of_each, lost, left)]
 
 
-def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
+def _argmax_in_groups(gates: TrioGates, keys: Parts) -> int:
     """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose
     every tie."""
     groups = -(-len(keys) // GROUP)
-    members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
-    lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
+    places = np.minimum(np.arange(groups * GROUP), len(keys) - 1)
+    members = replicated(gates.trio, keys)[places].reshape(groups, GROUP)
+    lost = loss_vectors(gates, losses(gates, members), GROUP)
     standing = standing_of(gates, lost)[np.newaxis]
-    flags = gates.weighted_sum(standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
-    winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
-    group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
-    places = flags[group].scaled(np.arange(GROUP))
-    position = group * GROUP + gates.open_place(ring.segment_sums(places, np.array([GROUP])))
+    flags = gates.weighted_sum(standing, (1,), groups * GROUP, keys.dtype).reshape(groups, GROUP)
+    winners = MaskedKeys.of(gates.trio, ring.dot_parts(flags, members).reshape(1, -1))
+    group = int(argmax_rows(gates, winners)[0])
+    of_places = flags[group].scaled(np.arange(GROUP))
+    position = group * GROUP + gates.open_place(ring.segment_sums(of_places, np.array([GROUP])))
     if position >= len(keys):
         raise ProtocolAborted(NO_CANDIDATE)
     return position

@@ -19,6 +19,7 @@ used once; a number that several dealers deal for has another mask with each. Th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS
 from mpc_protocols.backends.replicated.sharing.ring import Parts
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 
 
 class MaskedNumbers:
@@ -82,7 +83,7 @@ class MaskedKeys:
         return cls(MaskedNumbers(trio, [flat] * DEALERS), np.arange(len(flat)).reshape(keys.shape))
 
     @property
-    def dtype(self) -> type[np.unsignedinteger]:
+    def dtype(self) -> UInt:
         return self.numbers.addends[0].dtype.type
 
     @property
@@ -92,7 +93,7 @@ class MaskedKeys:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, index: object) -> MaskedKeys:
+    def __getitem__(self, index: Any) -> MaskedKeys:
         return MaskedKeys(self.numbers, self.positions[index])
 
     def reshape(self, *shape: int) -> MaskedKeys:

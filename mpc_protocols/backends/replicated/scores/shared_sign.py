@@ -8,7 +8,7 @@ t+1 goes to the first evaluator, who lacks that key.
 
     rounds   1 for the bits of a, 3 more for 32 planes; by `sharing.sign`, with P0 as the only one who knows a, 7
     sent     (bit_rows(k) + 1) / 3 bits a number and party, and those of `masked_sign.steps`: 9.2 bytes for 32 planes
-    quads    where parties are far apart (`sign_form`): a round less, 21 bytes
+    wide     where parties are far apart (`sign_form`): a round less, 13 bytes
 
 Numbers are a + b in each dealer's part: of a sharing a = x_t + x_{t+1} and b = x_{t+2}; of keys that no sharing was made of
 they are opened to the evaluators in the round of the bits (`masked_numbers`).
@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.backends.replicated.scores.l1_distance import addend_of
@@ -33,6 +35,8 @@ from mpc_protocols.backends.replicated.scores.masked_sign import (
     bits_and_products,
     signs,
     steps,
+    wide_products,
+    wide_rows,
 )
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
@@ -41,7 +45,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, Words, in_words, to_
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import FAR
 
-FORMS: tuple[Form, ...] = ("tree", "quads")
+FORMS: tuple[Form, ...] = ("tree", "quads", "wide")
 Dealt = Callable[[DealerRoles, Words], None]
 """What the dealer sends besides, given its part of the signs, u, in planes; it may read `to_second`."""
 
@@ -50,7 +54,8 @@ Dealt = Callable[[DealerRoles, Words], None]
 def sign_cost(cells: int, planes: int, form: Form) -> tuple[int, int]:
     """Rounds, and bytes that a party sends."""
     schedule = steps(planes, form)
-    bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + bit_rows(planes, form == "quads") + 1
+    shared = wide_rows(planes) if form == "wide" else bit_rows(planes, form == "quads")
+    bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + shared + 1
     return 1 + len(schedule), 8 * bits * words_for(cells) // DEALERS
 
 
@@ -88,12 +93,14 @@ def shared_less(trio: Trio, left: MaskedKeys, right: MaskedKeys, planes: int, op
 
     def difference(t: int) -> Elements:
         of = numbers.addends[t]
-        return of[_cells_of(left.positions, places[t])] - of[_cells_of(right.positions, places[t])]
+        difference: Elements = of[_cells_of(left.positions, places[t])]
+        difference -= of[_cells_of(right.positions, places[t])]
+        return difference
 
     return dealt_signs(trio, places, difference, planes, len(left), numbers if opens else None)[1]
 
 
-def _cells_of(values: Elements, words: slice) -> Elements:
+def _cells_of(values: NDArray[Any], words: slice) -> NDArray[Any]:
     """The cells of these words of a plane."""
     return np.ascontiguousarray(in_words(values)[:, 2 * words.start : 2 * words.stop]).reshape(-1)
 
@@ -117,7 +124,8 @@ def dealt_signs(
     roles = DealerRoles(trio, [place.stop - place.start for place in places])
     form = sign_form(cells, planes, trio.latency_bytes)
     known = to_planes(addend(mine), planes)
-    roles.deal(bits_and_products(known[: planes - 1], form == "quads"))
+    low = known[: planes - 1]
+    roles.deal(wide_products(low) if form == "wide" else bits_and_products(low, form == "quads"))
     nothing = np.empty((0, roles.evaluated_words), np.uint64)
     _, shares = roles.exchange(nothing, alone if opening is None else opening.send)
     if opening is not None:

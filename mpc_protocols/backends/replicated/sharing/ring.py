@@ -214,7 +214,12 @@ def multiply(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
 def dot(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
     """Sums of products along the last axis: shape (..., n) to (...). 1 round, one element per RESULT and
     party."""
-    return reshare(trio, _product(x, y).sum(axis=-1, dtype=x.dtype))
+    return reshare(trio, dot_parts(x, y).own)
+
+
+def dot_parts(x: RingShare, y: RingShare) -> Parts:
+    """`dot` before it is shared again. Local."""
+    return Parts(_product(x, y).sum(axis=-1, dtype=x.dtype))
 
 
 def _product(x: RingShare, y: RingShare) -> Elements:
