@@ -48,7 +48,7 @@ class _LineFeeds:
         return self._file.write(line.removesuffix(_END) + "\n")
 
 
-def row_writer(file: Written) -> _csv._writer:
+def row_writer(file: Written) -> _csv.Writer:
     """A writer of the csv module that writes such lines."""
     return csv.writer(_LineFeeds(file), lineterminator=_END)
 

@@ -134,5 +134,5 @@ class KeptCells:
 
     def _bytes(self, asked: int) -> int:
         """Of what is kept together with cells that are being asked for."""
-        cells = self._own.shape[2] + self._others.shape[2] + asked
+        cells: int = self._own.shape[2] + self._others.shape[2] + asked
         return 4 * USES * len(self._fields) * cells + ASKING_BYTES * (self._planes - 1) * asked
