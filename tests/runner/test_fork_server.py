@@ -18,7 +18,7 @@ import pytest
 from mpc_protocols.process.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
-from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.launch.fork_server import PROGRAM, ForkServer, begin, forked
 from runner.launch.fork_server_process import _end_if_left
 from runner.launch.launcher import _interruptions
 from runner.version import VERSION
@@ -160,6 +160,46 @@ def test_nothing_is_there_that_would_not_survive_a_fork(tmp_path: Path) -> None:
     assert set(threads) <= {"jemalloc_bg_thd"}
     maps = Path(f"/proc/{server()}/maps").read_text()
     assert "duckdb" in maps and "libarrow" in maps and "gmpy2" in maps
+
+
+DRAWING = """
+import socket, sys
+from runner.launch.fork_server_process import serve
+
+def draw(arguments):
+    import os, random, secrets, ssl, tempfile, uuid
+    import numpy as np
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+    drawn = [secrets.token_hex(16), random.random(), ssl.RAND_bytes(16).hex(), uuid.uuid4().hex]
+    drawn += [X25519PrivateKey.generate().private_bytes_raw().hex(), os.urandom(16).hex(), next(tempfile._get_candidate_names())]
+    drawn += [ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value, np.random.default_rng().integers(1 << 62)]
+    print(*drawn)
+    sys.stdout.flush()
+    os._exit(0)
+
+serve(socket.socket(fileno=int(sys.argv[1])), draw)
+"""
+
+
+def test_what_is_forked_shares_no_random_number(tmp_path: Path) -> None:
+    """OpenSSL's generator has a state when the server forks, and seeds itself anew in each fork."""
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    server = ForkServer(environment(), (sys.executable, "-P", str(tmp_path / "drawing.py")))
+    drawn = []
+    try:
+        for number in range(3):
+            with (tmp_path / str(number)).open("w+b") as output, open(os.devnull, "r+b") as nothing:
+                streams = nothing.fileno(), output.fileno(), nothing.fileno()
+                process = server.start(environment(), str(tmp_path), (), streams)
+                assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+                output.seek(0)
+                drawn.append(output.read().split())
+    finally:
+        server.close()
+    for values in zip(*drawn, strict=True):
+        assert len(set(values)) == 3, values
+    assert len(drawn[0]) == 9
 
 
 ARROW = """
