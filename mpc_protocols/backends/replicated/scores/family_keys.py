@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.backends.replicated.scores.masked_numbers import MaskedNumbers
-from mpc_protocols.backends.replicated.scores.shared_sign import dealt_signs, thirds
+from mpc_protocols.backends.replicated.scores.shared_sign import dealt_signs, layout
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import Parts
@@ -50,7 +50,7 @@ def largest_of_families(gates: TrioBitGates, keys: Parts) -> tuple[Parts, BitSha
     """
     trio = gates.trio
     families, width = keys.shape
-    places, planes = thirds(families), 8 * keys.own.itemsize
+    places, planes = layout(families), 8 * keys.own.itemsize
     members = np.ascontiguousarray(np.moveaxis(keys.own, 1, 0))
     numbers = MaskedNumbers(trio, [members[:, place] for place in places])
     low, high = np.triu_indices(width, 1)

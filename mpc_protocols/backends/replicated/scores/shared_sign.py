@@ -70,7 +70,7 @@ def sign_form(cells: int, planes: int, latency_bytes: int) -> Form:
     return min(FORMS if latency_bytes >= FAR else FORMS[:1], key=cost)
 
 
-def thirds(count: int) -> list[slice]:
+def layout(count: int) -> list[slice]:
     """Each dealer's part of so many things."""
     ends = np.cumsum([count // DEALERS + (t < count % DEALERS) for t in range(DEALERS)]).tolist()
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
@@ -78,7 +78,7 @@ def thirds(count: int) -> list[slice]:
 
 def shared_signs(trio: Trio, x: RingShare, planes: int) -> BitShare:
     """1 where x, read modulo 2^planes as a signed integer, is negative: a plane of shape (words,)."""
-    places = thirds(words_for(len(x)))
+    places = layout(words_for(len(x)))
 
     def addend(t: int) -> Elements:
         return _cells_of(addend_of(trio, x, t), places[t])
@@ -89,7 +89,7 @@ def shared_signs(trio: Trio, x: RingShare, planes: int) -> BitShare:
 def shared_less(trio: Trio, left: MaskedKeys, right: MaskedKeys, planes: int, opens: bool) -> BitShare:
     """1 where left is less than right: a plane of shape (words,). Both are of the same numbers. opens: whether these are
     opened to their evaluators now, in the round of the bits."""
-    numbers, places = left.numbers, thirds(words_for(len(left)))
+    numbers, places = left.numbers, layout(words_for(len(left)))
 
     def difference(t: int) -> Elements:
         of = numbers.addends[t]
