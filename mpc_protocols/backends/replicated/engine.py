@@ -27,6 +27,7 @@ from mpc_protocols.backends.replicated.sharing.ring import (
     RingShare,
     add_public,
     centred,
+    masked_parts,
     open_ring,
     replicated,
     reshare,
@@ -151,7 +152,10 @@ class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, Parts]):
         parts: Elements = np.zeros(self._answers.candidates, np.uint32)
         for layout, answers in self._answers:
             self._add(answers, parts[layout.candidates])
-        return Parts(parts) if self._ring is np.uint32 else lift(self._trio, reshare(self._trio, parts))
+        if self._ring is np.uint64:
+            return lift(self._trio, reshare(self._trio, parts))
+        # kept on disk until the selection is open, and another party holds the same component of the noise
+        return masked_parts(self._trio, parts)
 
     def _add(self, answers: Answers, parts: Elements) -> None:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32."""

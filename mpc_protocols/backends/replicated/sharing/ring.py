@@ -197,8 +197,13 @@ def open_ring(trio: Trio, x: RingShare) -> Elements:
 def reshare(trio: Trio, parts: Elements) -> RingShare:
     """From parts that sum to the secret over the three parties to a replicated sharing. 1 round, one element
     per cell."""
-    masked = parts + trio.zero_ring(parts.shape, parts.dtype.type)
+    masked = masked_parts(trio, parts).own
     return RingShare(masked, trio.pass_left(masked))
+
+
+def masked_parts(trio: Trio, parts: Elements) -> Parts:
+    """Parts of the same array that are uniform to any one other party, whatever it knows of the old ones. Local."""
+    return Parts(parts + trio.zero_ring(parts.shape, parts.dtype.type))
 
 
 def replicated(trio: Trio, x: Parts) -> RingShare:
