@@ -33,10 +33,8 @@ from mpc_protocols.backends.replicated.proof.kernel.builder import (
     DOUBLE,
     PAIR,
     VECTOR,
-    WORD,
     Code,
     lanes,
-    word,
 )
 from mpc_protocols.backends.replicated.proof.kernel.layout import (
     GROUP,
@@ -47,6 +45,7 @@ from mpc_protocols.backends.replicated.proof.kernel.layout import (
     TABULATED,
     VECTORS,
 )
+from mpc_protocols.process.compiled.builder import WORD, word
 
 
 def module(clmul_bits: int) -> str:
