@@ -171,10 +171,10 @@ def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.Monke
 
 def test_of_many_rows_a_sweep_looks_at_others_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
-    everybody = next(balance._windows(100, 1000, rng))
+    everybody = next(balance._windows(100, balance._window(100, 1000), rng))
     assert sorted(everybody) == list(range(100))
     monkeypatch.setattr(balance, "MAX_WORK", 30 * 1000 * 10.0)
-    windows = balance._windows(100, 1000, rng)
+    windows = balance._windows(100, balance._window(100, 1000), rng)
     seen = [next(windows) for _ in range(10)]
     assert all(len(set(window.tolist())) == 30 for window in seen)
     assert [np.bincount(np.concatenate(seen), minlength=100).tolist()] == [[3] * 100]

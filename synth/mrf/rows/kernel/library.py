@@ -1,0 +1,113 @@
+"""The kernel as a process has it, and what it is told of targets.
+
+Any processor that LLVM compiles for will do: the code has no instruction of its own (`code.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.process.compiled.library import ADDRESS, WORD, address, functions
+from mpc_protocols.process.later import Later
+from synth.mrf.rows.cells import AcrossCells, Strides
+from synth.mrf.rows.kernel.layout import DIGIT, LANES
+
+if TYPE_CHECKING:
+    from synth.mrf.rows.kernel import code
+else:
+    code = Later("synth.mrf.rows.kernel.code")
+
+Codes = NDArray[np.int32]
+Rows = NDArray[np.intp]
+
+_WORD_BITS = 64
+_SIGNATURES = {
+    "exchange": (
+        *(ADDRESS, ADDRESS, WORD, WORD, ADDRESS, WORD, ADDRESS, ADDRESS, WORD, WORD, WORD),
+        *(WORD, ADDRESS, ADDRESS, WORD, ADDRESS, ctypes.c_double, ADDRESS, ADDRESS, ADDRESS, ADDRESS),
+    ),
+    "sort": (ADDRESS, ADDRESS, WORD, WORD, WORD, ADDRESS),
+}
+
+
+class Kernel:
+    """The compiled function."""
+
+    def __init__(self) -> None:
+        self._call = functions(code.module(), _SIGNATURES)
+
+    def exchanger(self, values: Codes) -> Exchanger:
+        return Exchanger(self._call["exchange"], values)
+
+    def sorted(self, keys: NDArray[np.int64], known: int) -> NDArray[np.int64]:
+        """Numbers, not negative, of which those below 2^known in the lowest bits stand in order. The array may
+        be overwritten."""
+        turns = -(-(63 - known) // DIGIT)
+        other, places = np.empty_like(keys), np.empty(1 << DIGIT, np.int64)
+        self._call["sort"](address(keys), address(other), len(keys), known, turns, address(places))
+        return other if turns % 2 else keys
+
+
+class Exchanger:
+    """Rows whose codes lie together, so that a pair's are soon read. values: (columns, rows)."""
+
+    def __init__(self, function: Callable[..., None], values: Codes) -> None:
+        self._call, self._values = function, values
+        columns, rows = values.shape
+        self._by_row = np.zeros((rows, -(-columns // LANES) * LANES), np.int32)
+        self._by_row[:, :columns] = values.T
+
+    def make(
+        self,
+        first: Rows,
+        second: Rows,
+        side: Sequence[int],
+        judge: AcrossCells,
+        together: int,
+        batch: int,
+        least: float,
+    ) -> Rows:
+        """Exchange the columns `side` between the rows first[i] and second[i] where that adds less than
+        `least` to the distance; of each `together` pairs, `batch` at a time are judged against the same
+        counts. No row is in two pairs.
+
+        Returns which pairs.
+        """
+        first, second = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (first, second))
+        masks, terms = _told(judge)
+        of_side = np.array(side, np.int64)
+        batch = min(batch, max(1, len(first)))
+        more = np.empty(self._by_row.shape[1], np.int32)
+        room = np.empty(4 * (judge.width * batch + 1), np.int64)
+        ends = np.zeros(batch + 1, np.int64)
+        found = np.zeros(len(first) + 1, np.int64)
+        self._call(
+            *(address(self._by_row), address(self._values), self._values.shape[1], len(more) // LANES),
+            *(address(of_side), len(of_side), address(first), address(second), len(first)),
+            *(together, batch, len(masks), address(masks), address(terms), terms.shape[1] // 3),
+            *(address(judge.surplus), least, address(more), address(ends), address(room), address(found)),
+        )
+        return found[1 : found[0] + 1]
+
+
+def _told(judge: AcrossCells) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """What `code._exchange` calls masks and terms."""
+    length = max(len(moved) + len(rest) for _, moved, rest in judge.changed)
+    masks = np.zeros((-(-judge.width // LANES), 2, LANES), np.uint64)
+    terms = np.zeros((judge.width, 1 + 3 * length), np.int64)
+    for number, (first, moved, rest) in enumerate(judge.changed):
+        masks[number // LANES, :, number % LANES] = _bits(moved), _bits(rest)
+        told = [(column, stride, 0) for column, stride in moved]
+        told += [(column, 0, stride) for column, stride in rest]
+        terms[number, : 1 + 3 * len(told)] = first, *(part for term in told for part in term)
+    return masks, terms
+
+
+def _bits(part: Strides) -> int:
+    """One of each column; some share one if there are more than a word has."""
+    return sum({1 << column % _WORD_BITS for column, _ in part})
