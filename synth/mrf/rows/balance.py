@@ -21,6 +21,7 @@ cliques and the model is a DP release: this is post-processing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -70,7 +71,7 @@ class Exchanges:
             self.kinds.append(PairTargets(sizes, pairs, values))
         if others:
             self.kinds.append(CellTargets(sizes, others, values))
-        self._compiled = kernel.exchanger(values) if kernel and not pairs else None
+        self._compiled = kernel.exchanger(values) if kernel else None
 
     def judges(self, side: Sequence[int]) -> Judges:
         """Of exchanges of the columns `side`; none if no target has columns of both sides."""
@@ -88,10 +89,12 @@ class Exchanges:
         first, second = first.take(unlike), second.take(unlike)
         together = max(BATCH, CODES // (len(self.values) + sum(judge.width for judge in judges)))
         batch = min(BATCH, max(1, self.values.shape[1] // SHARE))
-        if self._compiled and judges and isinstance(judges[0], AcrossCells):
-            made = self._compiled.make(first, second, side, judges[0], together, batch, -MIN_GAIN)
+        if self._compiled:
+            made = self._compiled.make(first, second, side, judges, together, batch, -MIN_GAIN)
         else:
             made = self._made(first, second, side, judges, together, batch)
+        for judge in judges:
+            judge.close()
         a, b = first.take(made), second.take(made)
         self._of_rows[a], self._of_rows[b] = others[a] + of_side[b], others[b] + of_side[a]
 
@@ -115,8 +118,6 @@ class Exchanges:
                 of = self.values[column]
                 of[a], of[b] = codes[column, 1].take(helping), codes[column, 0].take(helping)
             made.append(helping + start)
-        for judge in judges:
-            judge.close()
         return np.concatenate(made)
 
     def _keys(self, columns: Iterable[int]) -> NDArray[np.int64]:
@@ -147,6 +148,7 @@ def _agrees(made: Kernel) -> bool:
     sizes = {str(column): 2 + column % 4 for column in range(70)}
     values = np.stack([rng.integers(size, size=rows) for size in sizes.values()]).astype(np.int32)
     cliques: list[Clique] = [tuple(rng.choice(list(sizes), 3, replace=False)) for _ in range(30)]
+    cliques += combinations(list(sizes)[:8], 2)  # judged as pairs
     answers = [rng.uniform(1, 9, prod(sizes[name] for name in clique)) for clique in cliques]
     order, side = rng.permutation(rows), range(0, len(sizes), 2)
     first, second = order.reshape(2, -1)

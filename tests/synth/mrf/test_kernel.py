@@ -73,6 +73,7 @@ EXTREMES: dict[str, tuple[dict[str, int], list[tuple[str, ...]]]] = {
     "one column": ({"a": 5}, [("a",)]),
     "one value each": ({"a": 1, "b": 1, "c": 1}, [("a", "b")]),
     "many cells": ({"a": 150, "b": 3, "c": 140, "d": 90}, [("a", "b"), ("b", "c"), ("d",)]),
+    "many pairs": ({f"c{i}": 2 + i % 5 for i in range(24)}, [(f"c{i}", f"c{i + 1}") for i in range(20)]),
     "more columns than bits": (
         {f"c{i}": 2 + i % 3 for i in range(70)},
         [("c0", "c69"), ("c5", "c68", "c64")],
@@ -93,6 +94,8 @@ def test_extreme_models(compiled: Kernel, name: str) -> None:
     model = fit(sizes, measurements, iterations=50)
     triples = list(combinations(sizes, min(3, len(sizes))))
     targets = [triples[i] for i in rng.permutation(len(triples))[:60]]
+    if name == "many pairs":
+        targets += combinations(sizes, 2)
     tables = [drawn(model, 3000, 5, targets, kernel) for kernel in (compiled, None)]
     np.testing.assert_array_equal(*tables)
     plain = model.sample(3000, np.random.default_rng(5), targets=targets, sweeps=0)

@@ -1,10 +1,11 @@
 """The code of the kernel, as LLVM's intermediate representation: pairs of rows judged one after the other, a
 batch against the same counts, and exchanged.
 
-`exchange` does what `balance.Exchanges` does with `cells.AcrossCells`. It sums and counts in another order, of
-which nothing shows: a price is a multiple of 2^-24, so that float64 sums of prices are exact; and of all
-changes to one cell, those by -1 come before those by 1, as in NumPy. The four prices of one target are summed
-in float32, in NumPy's order.
+`exchange` does what `balance.Exchanges` does with `cells.AcrossCells` and `pairs.AcrossPairs`. It sums and
+counts in another order, of which nothing shows. Of cells: a price is a multiple of 2^-24, so that float64 sums of
+prices are exact; of all changes to one cell, those by -1 come before those by 1, as in NumPy; and the four
+prices of one target are summed in float32, in NumPy's order. Of pairs, all sums are exact (`pairs.py`). Their
+cells are looked up, too, and their prices kept, as there are hundreds to an exchange.
 """
 
 from __future__ import annotations
@@ -32,18 +33,26 @@ def module() -> str:
 
 
 def _exchange(made: Any) -> None:
-    """exchange(codes, values, rows, blocks, of_side, sides, first, second, pairs, together, batch, groups,
-    masks, terms, length, surplus, least, more, ends, room, found).
+    """exchange(codes, values, rows, blocks, of_side, sides, first, second, pairs, together, batch, least, more, ends,
+    found; groups, masks, terms, length, surplus, room; columns, of_others, of_sides, cells,
+    pair_surplus, is_target, prices, unlike).
 
     codes: row by row, `blocks` blocks of LANES columns each; values: the same, column by column, `rows` of
     them each. of_side: numbers of the `sides` columns that are exchanged. first, second: the rows of each
-    pair. together: pairs of which each begins a batch. masks: of each of the groups of LANES targets, LANES
-    words with a bit of each column that is exchanged, and LANES with a bit of each that is not; column i has
-    bit i % 64. terms: of each target its first cell, then `length` times a column and how many cells lie
-    between two of its values: if it is exchanged, and if not. surplus: of each cell. least: what a cost is to
-    be less than. more: for the differences of a pair's codes. room: for four cells of each target and pair of
-    a batch, and four more; ends: for where those of each pair end, after a 0.
+    pair. together: pairs of which each begins a batch. least: what a cost is to be less than. more: for the
+    differences of a pair's codes. ends: for where the cells of each pair of a batch end, after a 0.
     found: how many pairs were exchanged, then which; 0 at first.
+
+    Of targets that are looked up: masks: of each of the groups of LANES targets, LANES words with a bit of each
+    column that is exchanged, and LANES with a bit of each that is not; column i has bit i % 64. terms: of each
+    target its first cell, then `length` times a column and how many cells lie between two of its values: if it
+    is exchanged, and if not. surplus: of each cell. room: for four cells of each target and pair of a batch,
+    and four more.
+
+    Of pairs of columns: columns: of each of `of_others` columns that are not exchanged, and then of each of
+    `of_sides` that are, its number, and where its values begin among all values, or among the side's, which are
+    `cells`. pair_surplus, is_target: of (all values, the side's values); prices: of each of these cells what
+    one row less adds to the distance, and one more. unlike: for two places of each column.
     """
     words, codes, singles = (kind.as_pointer() for kind in (WORD, CODE, SINGLE))
     code = Function(
@@ -51,8 +60,11 @@ def _exchange(made: Any) -> None:
         "exchange",
         {"codes": codes, "values": codes, "rows": WORD, "blocks": WORD, "of_side": words, "sides": WORD}
         | {"first": words, "second": words, "pairs": WORD, "together": WORD, "batch": WORD}
+        | {"least": DOUBLE, "more": codes, "ends": words, "found": words}
         | {"groups": WORD, "masks": words, "terms": words, "length": WORD}
-        | {"surplus": singles, "least": DOUBLE, "more": codes, "ends": words, "room": words, "found": words},
+        | {"surplus": singles, "room": words}
+        | {"columns": words, "of_others": WORD, "of_sides": WORD, "cells": WORD}
+        | {"pair_surplus": singles, "is_target": singles, "prices": singles, "unlike": words},
     )
     given, build = code.arguments, code.builder
     stretches = _upwards(code, given["pairs"], given["together"])
@@ -68,7 +80,10 @@ def _exchange(made: Any) -> None:
                 pair.following = [end]
             before = build.load(given["found"])
             with code.loop(count) as pair_number:
-                good = build.fcmp_ordered("<", _cost(code, pair_number), given["least"])
+                cost = build.fadd(
+                    _cost(code, pair_number), _cost_of_pairs(code, build.add(start, pair_number))
+                )
+                good = build.fcmp_ordered("<", cost, given["least"])
                 with build.if_then(good):
                     after = build.add(build.load(given["found"]), word(1))
                     build.store(after, given["found"])
@@ -79,7 +94,9 @@ def _exchange(made: Any) -> None:
                     place = build.load(code.at(given["found"], before, one, word(1)))
                     _counted(code, build.sub(place, start), entered, step)
             with code.loop(made) as one:
-                _swap(code, build.load(code.at(given["found"], before, one, word(1))))
+                place = build.load(code.at(given["found"], before, one, word(1)))
+                _count_pairs(code, place)
+                _swap(code, place)
     build.ret_void()
 
 
@@ -211,6 +228,87 @@ def _clipped(code: Function, price: Any) -> Any:
         limit = ir.Constant(SINGLE, bound)
         price = build.select(build.fcmp_ordered(sign, price, limit), price, limit)
     return price
+
+
+def _unlike(code: Function, place: Any) -> tuple[Any, Any, Any]:
+    """How many columns of the others, and of the side, differ in a pair, and where the side's stand in `unlike`:
+    of each the two values' places."""
+    given, build = code.arguments, code.builder
+    of_rows = [_row(code, name, place)[1] for name in ("first", "second")]
+    counts, begin, number = [], word(0), word(0)
+    for side in ("of_others", "of_sides"):
+        with code.carrying(given[side], begin) as column:
+            told = code.at(given["columns"], code.times(2, build.add(number, column.index)))
+            which, start = (build.load(code.at(told, word(i))) for i in (0, 1))
+            values = [build.zext(build.load(code.at(of, which)), WORD) for of in of_rows]
+            for i, value in enumerate(values):
+                room = code.at(given["unlike"], code.times(2, column.values[0]), word(i))
+                build.store(build.add(start, value), room)
+            differ = build.icmp_unsigned("!=", *values)
+            column.following = [build.add(column.values[0], build.zext(differ, WORD))]
+        counts.append(build.sub(column.values[0], begin))
+        begin, number = column.values[0], given[side]
+    return counts[0], counts[1], code.at(given["unlike"], code.times(2, counts[0]))
+
+
+def _cost_of_pairs(code: Function, place: Any) -> Any:
+    """What exchanging a pair would add to the distance of pairs of columns."""
+    build = code.builder
+    others, sides, of_side = _unlike(code, place)
+    none = ir.Constant(SINGLE, 0.0)
+    with code.carrying(others, *[none] * 4) as other:
+        a, b = _price_rows(code, other.index)
+        with code.carrying(sides, *other.values) as side:
+            to_a, to_b = (
+                code.times(2, build.load(code.at(of_side, code.times(2, side.index), word(i))))
+                for i in (0, 1)
+            )
+            addresses = (
+                code.at(a, to_a),
+                code.at(b, to_b),
+                code.at(a, to_b, word(1)),
+                code.at(b, to_a, word(1)),
+            )
+            side.following = [
+                build.fadd(total, build.load(address))
+                for total, address in zip(side.values, addresses, strict=True)
+            ]
+        other.following = side.values
+    first, second, third, fourth = other.values
+    return build.fpext(build.fadd(build.fadd(first, second), build.fadd(third, fourth)), DOUBLE)
+
+
+def _price_rows(code: Function, number: Any) -> list[Any]:
+    """The prices of all the side's values beside the two values of a column of the others."""
+    given, build = code.arguments, code.builder
+    values = (build.load(code.at(given["unlike"], code.times(2, number), word(i))) for i in (0, 1))
+    return [code.at(given["prices"], build.mul(value, code.times(2, given["cells"]))) for value in values]
+
+
+def _count_pairs(code: Function, place: Any) -> None:
+    """Count the exchange of a pair in the pairs of columns, and price their cells anew."""
+    given, build = code.arguments, code.builder
+    others, sides, of_side = _unlike(code, place)
+    with code.loop(others) as other:
+        rows = [
+            build.mul(build.load(code.at(given["unlike"], code.times(2, other), word(i))), given["cells"])
+            for i in (0, 1)
+        ]
+        with code.loop(sides) as side:
+            columns = [build.load(code.at(of_side, code.times(2, side), word(i))) for i in (0, 1)]
+            target = build.load(code.at(given["is_target"], rows[0], columns[0]))
+            with build.if_then(build.fcmp_ordered("!=", target, ir.Constant(SINGLE, 0.0))):
+                for i in (0, 1):
+                    for j in (0, 1):
+                        cell = build.add(rows[i], columns[j])
+                        address = code.at(given["pair_surplus"], cell)
+                        step = ir.Constant(SINGLE, -1.0 if i == j else 1.0)
+                        value = build.fadd(build.load(address), step)
+                        build.store(value, address)
+                        for number, factor in enumerate((-2.0, 2.0)):
+                            price = build.fmul(value, ir.Constant(SINGLE, factor))
+                            price = _clipped(code, build.fadd(price, ir.Constant(SINGLE, 1.0)))
+                            build.store(price, code.at(given["prices"], code.times(2, cell), word(number)))
 
 
 def _swap(code: Function, place: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from mpc_protocols.process.compiled.library import ADDRESS, WORD, address, funct
 from mpc_protocols.process.later import Later
 from synth.mrf.rows.cells import AcrossCells, Strides
 from synth.mrf.rows.kernel.layout import DIGIT, LANES
+from synth.mrf.rows.pairs import AcrossPairs
 
 if TYPE_CHECKING:
     from synth.mrf.rows.kernel import code
@@ -29,7 +30,8 @@ _WORD_BITS = 64
 _SIGNATURES = {
     "exchange": (
         *(ADDRESS, ADDRESS, WORD, WORD, ADDRESS, WORD, ADDRESS, ADDRESS, WORD, WORD, WORD),
-        *(WORD, ADDRESS, ADDRESS, WORD, ADDRESS, ctypes.c_double, ADDRESS, ADDRESS, ADDRESS, ADDRESS),
+        *(ctypes.c_double, ADDRESS, ADDRESS, ADDRESS, WORD, ADDRESS, ADDRESS, WORD, ADDRESS, ADDRESS),
+        *(ADDRESS, WORD, WORD, WORD, ADDRESS, ADDRESS, ADDRESS, ADDRESS),
     ),
     "sort": (ADDRESS, ADDRESS, WORD, WORD, WORD, ADDRESS),
 }
@@ -67,7 +69,7 @@ class Exchanger:
         first: Rows,
         second: Rows,
         side: Sequence[int],
-        judge: AcrossCells,
+        judges: Sequence[AcrossCells | AcrossPairs],
         together: int,
         batch: int,
         least: float,
@@ -78,21 +80,49 @@ class Exchanger:
 
         Returns which pairs.
         """
-        first, second = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (first, second))
-        masks, terms = _told(judge)
-        of_side = np.array(side, np.int64)
+        rows, columns = self._by_row.shape
         batch = min(batch, max(1, len(first)))
-        more = np.empty(self._by_row.shape[1], np.int32)
-        room = np.empty(4 * (judge.width * batch + 1), np.int64)
-        ends = np.zeros(batch + 1, np.int64)
         found = np.zeros(len(first) + 1, np.int64)
-        self._call(
-            *(address(self._by_row), address(self._values), self._values.shape[1], len(more) // LANES),
-            *(address(of_side), len(of_side), address(first), address(second), len(first)),
-            *(together, batch, len(masks), address(masks), address(terms), terms.shape[1] // 3),
-            *(address(judge.surplus), least, address(more), address(ends), address(room), address(found)),
+        of_cells = [_of_cells(judge, batch) for judge in judges if isinstance(judge, AcrossCells)]
+        of_pairs = [_of_pairs(judge) for judge in judges if isinstance(judge, AcrossPairs)]
+        given = (
+            *(self._by_row, self._values, rows, columns // LANES, np.array(side, np.int64), len(side)),
+            *(np.ascontiguousarray(of, dtype=np.int64) for of in (first, second)),
+            *(len(first), together, batch, least, np.empty(columns, np.int32)),
+            *(np.zeros(batch + 1, np.int64), found),
+            *(of_cells[0] if of_cells else _NO_CELLS),
+            *(of_pairs[0] if of_pairs else _NO_PAIRS),
         )
+        self._call(*(address(each) if isinstance(each, np.ndarray) else each for each in given))
         return found[1 : found[0] + 1]
+
+
+def _of_cells(judge: AcrossCells, batch: int) -> tuple[Any, ...]:
+    """What `code._exchange` is given of targets that are looked up."""
+    masks, terms = _told(judge)
+    room = np.empty(4 * (judge.width * batch + 1), np.int64)
+    return len(masks), masks, terms, terms.shape[1] // 3, judge.surplus, room
+
+
+def _of_pairs(judge: AcrossPairs) -> tuple[Any, ...]:
+    """And of pairs of columns."""
+    of_side = np.searchsorted(judge.cells, judge.starts[:-1])  # where they begin, of columns of the side
+    inside = np.isin(judge.starts[:-1], judge.cells)
+    told = [
+        np.stack([judge.columns[which], begin[which]], axis=1)
+        for which, begin in ((~inside, judge.starts[:-1]), (inside, of_side))
+    ]
+    prices = np.clip(1 + np.multiply.outer(judge.surplus, np.array([-2, 2], np.float32)), -1, 1)
+    prices *= judge.is_target[..., None]
+    return (
+        *(np.concatenate(told).astype(np.int64), len(told[0]), len(told[1]), len(judge.cells)),
+        *(judge.surplus, judge.is_target, prices, np.empty((judge.width + 1, 2), np.int64)),
+    )
+
+
+_NOTHING = np.zeros(2, np.int64)
+_NO_CELLS = (0, _NOTHING, _NOTHING, 0, _NOTHING, _NOTHING)
+_NO_PAIRS = (_NOTHING, 0, 0, 0, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
 
 
 def _told(judge: AcrossCells) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
