@@ -56,7 +56,8 @@ class Kernel:
 
 
 class Exchanger:
-    """Rows whose codes lie together, so that a pair's are soon read. values: (columns, rows)."""
+    """Rows whose codes lie together, so that a pair's are soon read. values: (columns, rows), contiguous; what is
+    exchanged is exchanged there, too."""
 
     def __init__(self, function: Callable[..., None], values: Codes) -> None:
         self._call, self._values = function, values
