@@ -4,7 +4,7 @@ batch against the same counts, and exchanged.
 `exchange` does what `balance.Exchanges` does with `cells.AcrossCells` and `pairs.AcrossPairs`. It sums and
 counts in another order, of which nothing shows. Of cells: a price is a multiple of 2^-24, so that float64 sums of
 prices are exact; of all changes to one cell, those by -1 come before those by 1, as in NumPy; and the four
-prices of one target are summed in float32, in NumPy's order. Of pairs, all sums are exact (`pairs.py`). Their
+prices of one target are summed in float32, in NumPy's order. Of pairs, all sums are exact (`synth.mrf.rows.pairs`). Their
 cells are looked up, too, and their prices kept, as there are hundreds to an exchange.
 """
 

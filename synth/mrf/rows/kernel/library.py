@@ -1,4 +1,4 @@
-"""The kernel as a process has it, and what it is told of targets.
+"""The kernel as a process has it, and what it is told of rows and targets.
 
 Any processor that LLVM compiles for will do: the code has no instruction of its own (`code.py`).
 """
@@ -38,17 +38,18 @@ _SIGNATURES = {
 
 
 class Kernel:
-    """The compiled function."""
+    """The compiled functions. Threads may use it at the same time."""
 
     def __init__(self) -> None:
         self._call = functions(code.module(), _SIGNATURES)
 
     def exchanger(self, values: Codes) -> Exchanger:
+        """For the rows of a table."""
         return Exchanger(self._call["exchange"], values)
 
     def sorted(self, keys: NDArray[np.int64], known: int) -> NDArray[np.int64]:
-        """Numbers, not negative, of which those below 2^known in the lowest bits stand in order. The array may
-        be overwritten."""
+        """The numbers in order; they are not negative, and by their lowest `known` bits they are in order
+        already. The array may be overwritten."""
         turns = -(-(63 - known) // DIGIT)
         other, places = np.empty_like(keys), np.empty(1 << DIGIT, np.int64)
         self._call["sort"](address(keys), address(other), len(keys), known, turns, address(places))
