@@ -13,8 +13,8 @@ matrices (values of all columns x values of the side), so many pairs of rows are
 of columns are one symmetric matrix, counted by a product of one-hot rows too.
 
 All these sums are exact in float32, as what the model wants of a cell is rounded to a binary fraction (`unit`) of
-which no sum has more than 2^24: 1/256 of a row for 50,000 rows. So they are the same in any order, and the
-rows too, whatever computes them: a BLAS for whichever processor, or the kernel (`kernel/`).
+which no sum has more than 2^24: 1/256 of a row for 50,000 rows. So they are the same in any order, and what is
+exchanged is, too, whatever computes them: a BLAS for whichever processor, or the kernel (`kernel/`).
 """
 
 from __future__ import annotations

@@ -124,6 +124,20 @@ def test_a_table_of_few_rows_is_not_worth_compiling(monkeypatch: pytest.MonkeyPa
     assert asked[0] < balance.WORTH_COMPILING
 
 
+def test_the_plainest_processor_of_its_kind_computes_the_same(
+    compiled: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is compiled is valid by LLVM's own rules."""
+    import llvmlite.binding as llvm
+
+    from synth.mrf.rows.kernel import code
+
+    llvm.parse_assembly(code.module()).verify()
+    monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: "generic")
+    monkeypatch.setattr(llvm, "get_host_cpu_features", llvm.targets.FeatureMap)
+    assert balance.kernel.compiled() is not None
+
+
 @pytest.mark.parametrize("what", ["exchange", "sort"])
 def test_numpy_balances_where_the_kernel_computes_something_else(
     what: str, compiled: Kernel, monkeypatch: pytest.MonkeyPatch

@@ -187,7 +187,6 @@ def _changed(code: Function, target: Any, of_a: Any, end: Any) -> Any:
     cell = (left, build.add(entered, others), entered, build.add(left, others))
     for number, one in enumerate(cell):
         build.store(one, code.at(given["room"], code.times(4, end), word(number)))
-        code.prefetch(code.at(given["surplus"], one))
     moved = build.and_(*(build.icmp_unsigned("!=", step, zero) for step in (side, others)))
     return build.add(end, build.zext(moved, WORD))
 
