@@ -45,6 +45,9 @@ FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric
 STARTING_SHARE = (
     0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
 )
+TOWARDS = 0.7
+"""Of the logarithm of how many times more rows a joint marginal new to a warm start has, measured, than there:
+its potential begins so far. The whole step (as of iterative proportional fitting) takes the noise as well."""
 EMPTIED = 0.01  # of that: a value that has fewer rows in a warm start, and should have more, is brought back
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
@@ -148,8 +151,8 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 
 
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
-    """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
-    measured logarithm."""
+    """Flat potentials to start from: those of `warm_start`, for a single column that it lacks its measured
+    logarithm, and for a joint marginal most of the way from what it says to what was measured."""
     known: dict[Clique, Array] = {} if warm_start is None else _lifted(warm_start, targets)
     start: dict[Clique, Array] = {}
     for target in targets:
@@ -158,6 +161,14 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
             start[target.clique] = np.maximum(old - old.mean(), FLOOR)
         elif len(target.clique) == 1:
             logs = np.log(_at_least(target))
+            start[target.clique] = logs - logs.mean()
+    if warm_start is not None:
+        names = {*warm_start.sizes, *warm_start.levels}
+        new = [target for target in targets if target.clique not in start and names.issuperset(target.clique)]
+        told = warm_start.marginals([target.clique for target in new])
+        for target, counts in zip(new, told, strict=True):
+            least = STARTING_SHARE * np.sqrt(target.variance)
+            logs = TOWARDS * np.log(np.maximum(target.values, least) / np.maximum(counts, least))
             start[target.clique] = logs - logs.mean()
     return start
 
@@ -210,8 +221,6 @@ class _Descent:
         self._most = self._rate * FASTEST
         self._rounding = (ROUNDING * total) ** 2 * float(weight.max(initial=0.0)) / 2
         self._memory = Memory(len(theta))
-        work.evaluate(np.zeros_like(theta))
-        work.accept()
         self._residuals = self._standardised()
         self.loss = float(self._residuals @ self._residuals) / 2
 
@@ -245,7 +254,6 @@ class _Descent:
         self._work.evaluate(step)
         residuals = self._standardised()
         loss = float(residuals @ residuals) / 2
-        change = residuals - self._residuals
         if loss <= self.loss:
             change = residuals - self._residuals
             # How much longer the step should have been, were the residuals linear in it.
@@ -280,7 +288,7 @@ def fit(
 
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
     warm_start: a model whose potentials are the starting point for the cliques it shares with the
-    measurements. levels: coarser versions of columns that measurements may name; combinations that their bins
+    measurements, and whose marginals are where the other ones begin. levels: coarser versions of columns that measurements may name; combinations that their bins
     exclude have no mass. impossible: structural zeros, known beforehand; these cells have no mass, and what
     was measured in them says nothing. iterations: at most that many steps; fewer once five of them lower the
     loss by less than `tolerance` of itself, or what is left is rounding (0: never fewer, for the exact
