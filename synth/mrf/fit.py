@@ -43,12 +43,12 @@ FASTEST = 1e6  # times the first rate: a loss that cannot change never stops the
 ROUNDING = 1e-9  # of all rows: a residual below it is no longer known to be one
 FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric mean is empty
 STARTING_SHARE = (
-    0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
+    0.3  # of a standard deviation: what a measured cell counts at least when its potential begins
 )
-TOWARDS = 0.7
+EMPTIED = 0.01  # of that: a value that has fewer rows in a warm start, and should have more, is brought back
+TOWARDS = 0.5
 """Of the logarithm of how many times more rows a joint marginal new to a warm start has, measured, than there:
 its potential begins so far. The whole step (as of iterative proportional fitting) takes the noise as well."""
-EMPTIED = 0.01  # of that: a value that has fewer rows in a warm start, and should have more, is brought back
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
 # noise out.
@@ -152,7 +152,7 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
     """Flat potentials to start from: those of `warm_start`, for a single column that it lacks its measured
-    logarithm, and for a joint marginal most of the way from what it says to what was measured."""
+    logarithm, and for a joint marginal half of the way from what it says to what was measured."""
     known: dict[Clique, Array] = {} if warm_start is None else _lifted(warm_start, targets)
     start: dict[Clique, Array] = {}
     for target in targets:
@@ -168,14 +168,14 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
         told = warm_start.marginals([target.clique for target in new])
         for target, counts in zip(new, told, strict=True):
             least = STARTING_SHARE * np.sqrt(target.variance)
-            logs = TOWARDS * np.log(np.maximum(target.values, least) / np.maximum(counts, least))
+            logs = TOWARDS * np.log(_at_least(target) / np.maximum(counts, least))
             start[target.clique] = logs - logs.mean()
     return start
 
 
-def _at_least(column: _Target) -> Array:
-    """What a measured column counts when a model is started."""
-    least: Array = np.maximum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+def _at_least(target: _Target) -> Array:
+    """What a measured cell counts when its potential begins."""
+    least: Array = np.maximum(target.values, STARTING_SHARE * np.sqrt(target.variance))
     return least
 
 

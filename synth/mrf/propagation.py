@@ -305,5 +305,3 @@ class Propagation:
             self._beliefs[index], self._trials[index] = self._trials[index], self._beliefs[index]
         np.copyto(self._current, self.marginals)
         self._invert()
-
-

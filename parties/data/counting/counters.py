@@ -145,12 +145,12 @@ class Counters:
                 best = growths[key], place
         return best[1]
 
-    def add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
+    def add(self, codes: Mapping[str, NDArray[np.int32]]) -> None:
         """Count one block. Its arrays are the caller's, who may change them."""
         if self._many:
             self._add(codes)
             return
-        self._few.append({name: column.copy() for name, column in codes.items()})
+        self._few.append({name: column.astype(np.int64) for name, column in codes.items()})
         if sum(len(next(iter(block.values()))) for block in self._few) > _MAX_KEPT_ROWS:
             self.even_out()
 
@@ -167,7 +167,7 @@ class Counters:
         for block in blocks:
             self._add(block)
 
-    def _add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
+    def _add(self, codes: Mapping[str, NDArray[Any]]) -> None:
         narrow = {name: column.astype(self._kind, copy=False) for name, column in codes.items()}
         rows = len(next(iter(codes.values())))
         cells, places = np.empty(rows, self._kind), np.empty(rows, np.int64)
