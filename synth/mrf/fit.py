@@ -288,13 +288,14 @@ def fit(
 
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
     warm_start: a model whose potentials are the starting point for the cliques it shares with the
-    measurements, and whose marginals are where the other ones begin. levels: coarser versions of columns that measurements may name; combinations that their bins
-    exclude have no mass. impossible: structural zeros, known beforehand; these cells have no mass, and what
-    was measured in them says nothing. iterations: at most that many steps; fewer once five of them lower the
-    loss by less than `tolerance` of itself, or what is left is rounding (0: never fewer, for the exact
-    optimum). passing: for a model that only another fit goes on from: it answers with the distribution that
-    the last step left, which is that of its potentials to within rounding, and is not calculated anew from
-    them. callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the
+    measurements, and whose marginals are where the other ones begin. levels: coarser versions of columns that
+    measurements may name; combinations that their bins exclude have no mass. impossible: structural zeros,
+    known beforehand; these cells have no mass, and what was measured in them says nothing. iterations: at
+    most that many steps; fewer once five of them lower the loss by less than `tolerance` of itself, or what is
+    left is rounding (0: never fewer, for the exact optimum). passing: for a model that only another fit goes
+    on from: it answers with the distribution that the last step left, which is that of its potentials to
+    within rounding, and is not calculated anew from them. callback(iteration, loss): after each step, and
+    first with iteration 0; the loss is that of the
     formula above. Repeated cliques count by inverse variance; the order of the measurements does not matter,
     to the last bit. ValueError: a column outside the domain, or a measurement with the wrong number of cells.
     """

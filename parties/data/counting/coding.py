@@ -221,9 +221,7 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
 
-def _codes(
-    values: pa.Array, distinct: Distinct | None, size: int
-) -> tuple[Codes, NDArray[np.bool_]]:
+def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[Codes, NDArray[np.bool_]]:
     """Codes that were given, and where they are none."""
 
     if distinct is not None:

@@ -1,6 +1,6 @@
 """Counters of all cliques of one table: codes in, block by block; marginals out.
 
-Cost. A block of codes is raveled to one cell number per row and added to a table of counters, about 4 ns per
+Cost. A block of codes is raveled to one cell number per row and added to a table of counters, about 3 ns per
 row and table. So there should be few tables: a clique inside another is a sum of the other's cells, and
 cliques that together have at most 2^17 cells are counted as one table of their union (64 random three-way
 cliques of Adult: 37 tables, half the time). Where all tables would have more than 2^25 cells, the unions are
@@ -145,7 +145,7 @@ class Counters:
                 best = growths[key], place
         return best[1]
 
-    def add(self, codes: Mapping[str, NDArray[np.int32]]) -> None:
+    def add(self, codes: Mapping[str, NDArray[np.integer[Any]]]) -> None:
         """Count one block. Its arrays are the caller's, who may change them."""
         if self._many:
             self._add(codes)
