@@ -32,22 +32,28 @@ BitSource = Callable[[tuple[int, ...]], Any]
 """Fresh shared uniform words of a shape, in the order of the calls."""
 
 
-class Numbers(Protocol):
-    """Shared integers."""
+class Keys(Protocol):
+    """Shared integers that are compared."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    def __len__(self) -> int: ...
-
     def __getitem__(self, index: Any) -> Self: ...
-
-    def __add__(self, other: Self) -> Self: ...
 
     def reshape(self, *shape: int) -> Self:
         """The same numbers in another shape."""
 
 
+class Numbers(Keys, Protocol):
+    """Shared integers."""
+
+    def __len__(self) -> int: ...
+
+    def __add__(self, other: Self) -> Self: ...
+
+
+K = TypeVar("K", bound=Keys)
+K_contra = TypeVar("K_contra", bound=Keys, contravariant=True)
 N = TypeVar("N", bound=Numbers)
 N_co = TypeVar("N_co", bound=Numbers, covariant=True)
 
@@ -108,7 +114,14 @@ class BitGates(Turns, Protocol[B]):
         """
 
 
-class Gates(BitGates[B], Protocol[B, N]):
+class ComparingGates(BitGates[B], Protocol[B, K_contra]):
+    """Shared bits, and comparisons of shared integers."""
+
+    def less(self, left: K_contra, right: K_contra) -> B:
+        """[left < right] of numbers whose differences fit the ring with their sign: words of shape (words,)."""
+
+
+class Gates(ComparingGates[B, N], Protocol[B, N]):
     """Shared bits and shared integers."""
 
     def weighted_sum(self, bits: B, weights: Sequence[int], cells: int, ring: UInt) -> N:
@@ -127,9 +140,6 @@ class Gates(BitGates[B], Protocol[B, N]):
     def negative(self, x: N) -> B:
         """[x < 0] of numbers modulo 2^32 that no bits were added to, such as shared counts: words of shape
         (words,)."""
-
-    def less(self, left: N, right: N) -> B:
-        """[left < right] of numbers whose differences fit the ring with their sign: words of shape (words,)."""
 
 
 class L1Sums(Protocol[N_co]):

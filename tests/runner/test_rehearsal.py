@@ -24,7 +24,7 @@ from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.scores import bit_cache
-from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.ring import Parts
 from mpc_protocols.engine import step
 from mpc_protocols.engine.bitwise import argmax
 from mpc_protocols.engine.blank import Blank
@@ -177,7 +177,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     records = [
         np.stack([rng.integers(0, size, 100) for size in SIZES.values()], 1) for _ in range(3 + contributors)
     ]
-    shared: list[list[RingShare]] = [[], [], []]
+    shared: list[list[Parts]] = [[], [], []]
     wanted: list[list[int]] = []
     drawn: list[tuple[KeyStream, int]] = []
 
@@ -305,13 +305,13 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
 
 
 def _decide(
-    patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]], last: bool = False
+    patch: pytest.MonkeyPatch, shared: list[list[Parts]], wanted: list[list[int]], last: bool = False
 ) -> None:
     """Note the scores of every selection, at the parties and in the clear; whichever wins, the first (or
     last) is selected."""
     weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
-    def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:
+    def scored(engine: ReplicatedEngine, *rest: Any) -> Parts:
         keys = weighted(engine, *rest)
         if not isinstance(keys.own, Blank):  # of the run, not of its dry run
             shared[engine.wire.me].append(keys)

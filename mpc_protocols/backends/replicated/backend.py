@@ -41,7 +41,7 @@ class Replicated(EngineBackend):
     securities = ("semi-honest", "malicious")
     together = "no two of them work together"
     assumption = KEYED
-    known_traffic = (85176, 116)
+    known_traffic = (85320, 115)
     unchecked = ""
     compares_openings = True
     shows = "random-looking shares"

@@ -22,7 +22,15 @@ from mpc_protocols.backends.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.backends.replicated.scores.dealer import DEALERS
 from mpc_protocols.backends.replicated.scores.l1_distance import add_l1_sums, score_adder
 from mpc_protocols.backends.replicated.sharing.conversion import lift
-from mpc_protocols.backends.replicated.sharing.ring import RingShare, add_public, centred, open_ring, reshare
+from mpc_protocols.backends.replicated.sharing.ring import (
+    Parts,
+    RingShare,
+    add_public,
+    centred,
+    open_ring,
+    replicated,
+    reshare,
+)
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.bitwise.packing import pack, unpack
@@ -63,7 +71,7 @@ class _Exchange(AnswerExchange):
         return answer_codec.decode(payload, layout, self._wire.me)
 
 
-class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
+class ReplicatedEngine(SourcedEngine[RingShare, Parts]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
@@ -100,29 +108,30 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
     ) -> ReplicatedL1Sums:
         return ReplicatedL1Sums(self.gates, cells, exchange, planes, ring, self._bits)
 
-    def keys(self, sums: RingShare, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> RingShare:
+    def keys(self, sums: Parts, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Parts:
         modulus = 1 << 8 * np.dtype(ring).itemsize
         factors: NDArray[Any] = np.array(weights, np.int64)
         negative: NDArray[Any] = np.array([-bias % modulus for bias in biases], np.uint64)
         return add_public(self._trio, sums.scaled(factors), negative)
 
-    def pack(self, numbers: RingShare) -> bytes:
-        return pack([numbers.own, numbers.next])
+    def pack(self, numbers: Parts) -> bytes:
+        return pack([numbers.own, numbers.next] if isinstance(numbers, RingShare) else [numbers.own])
 
-    def unpack(self, packed: bytes) -> RingShare:
-        return RingShare(*unpack(packed))
+    def unpack(self, packed: bytes) -> Parts:
+        own, *following = unpack(packed)
+        return RingShare(own, *following) if following else Parts(own)
 
-    def largest(self, keys: RingShare) -> int:
+    def largest(self, keys: Parts) -> int:
         return argmax(self.gates, keys)
 
-    def picks(self, keys: RingShare, plan: SelectionPlan) -> list[int]:
+    def picks(self, keys: Parts, plan: SelectionPlan) -> list[int]:
         return pick_several(self.gates, keys, plan)
 
-    def reveal(self, numbers: RingShare) -> NDArray[np.int64]:
-        return centred(open_ring(self._trio, numbers))
+    def reveal(self, numbers: Parts) -> NDArray[np.int64]:
+        return centred(open_ring(self._trio, replicated(self._trio, numbers)))
 
 
-class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, RingShare]):
+class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, Parts]):
     """The L1 distances of one step: zero answers by local sums, the others through the sign protocol
     (`scores.l1_distance`)."""
 
@@ -138,12 +147,11 @@ class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, RingShare]):
         super().__init__(gates, cells, answers, planes, ring)
         self._trio, self._bits = gates.trio, bits
 
-    def compute(self) -> RingShare:
+    def compute(self) -> Parts:
         parts: Elements = np.zeros(self._answers.candidates, np.uint32)
         for layout, answers in self._answers:
             self._add(answers, parts[layout.candidates])
-        sums = reshare(self._trio, parts)
-        return sums if self._ring is np.uint32 else lift(self._trio, sums)
+        return Parts(parts) if self._ring is np.uint32 else lift(self._trio, reshare(self._trio, parts))
 
     def _add(self, answers: Answers, parts: Elements) -> None:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32."""

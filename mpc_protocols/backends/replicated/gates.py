@@ -4,10 +4,10 @@ of many candidates.
 Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP
 first find their winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot
 product with the keys; the groups' winners are compared as in `engine.argmax`, and of the winning group the
-place is opened. 14 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
+place is opened. 13 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
 the place are the index: nothing else is opened.
 
-    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 32 a candidate (far apart: 4 rounds, 21 bytes)
+    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 40 a candidate (far apart: 4 rounds, 13 bytes)
 
 Threat model, masking and assumption: `trio`.
 """
@@ -20,11 +20,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backends.replicated.scores.shared_sign import shared_signs, sign_cost, sign_form
+from mpc_protocols.backends.replicated.scores.family_keys import largest_of_families, table_bytes
+from mpc_protocols.backends.replicated.scores.masked_numbers import MaskedKeys
+from mpc_protocols.backends.replicated.scores.shared_sign import (
+    shared_less,
+    shared_signs,
+    sign_cost,
+    sign_form,
+)
 from mpc_protocols.backends.replicated.sharing import conversion, ring
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates, standing_of
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
-from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.ring import Parts, RingShare, replicated
 from mpc_protocols.backends.replicated.sharing.sign import signs
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import (
@@ -44,7 +51,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 
 GROUP = 64
 """Candidates of a group, a power of two."""
-ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 19, 320
+ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 18, 320
 """What a pick of its own costs among many candidates, about; bytes are a candidate's."""
 
 
@@ -77,10 +84,24 @@ class TrioGates(TrioBitGates):
         planes = 8 * np.dtype(x.dtype).itemsize
         return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
 
+    def less(self, left: RingShare | MaskedKeys, right: RingShare | MaskedKeys) -> BitShare:
+        """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`). Masked keys are opened to their evaluators
+        in the first of them, once."""
+        if isinstance(left, RingShare) and isinstance(right, RingShare):
+            return self._negative_difference(left, right)
+        assert isinstance(left, MaskedKeys) and isinstance(right, MaskedKeys)
+        found = self._less_masked(left, right, None if left.numbers.is_open else left.numbers.count)
+        left.numbers.is_open = True
+        return found
+
     @by_shape(lambda gates, left, right: (left.shape, left.dtype))
-    def less(self, left: RingShare, right: RingShare) -> BitShare:
-        """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`)."""
+    def _negative_difference(self, left: RingShare, right: RingShare) -> BitShare:
         return shared_signs(self.trio, left - right, 8 * np.dtype(left.dtype).itemsize)
+
+    @by_shape(lambda gates, left, right, opened: (left.shape, left.dtype, opened))
+    def _less_masked(self, left: MaskedKeys, right: MaskedKeys, opened: int | None) -> BitShare:
+        """opened: how many keys are opened now."""
+        return shared_less(self.trio, left, right, 8 * np.dtype(left.dtype).itemsize, opened is not None)
 
 
 def comparison_cost(pairs: int, element: int, latency_bytes: int) -> int:
@@ -101,15 +122,20 @@ def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     groups = -(-count // GROUP)
     grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
     pairs = count * (count - 1) // 2
-    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 3) * latency_bytes
+    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 2) * latency_bytes
 
 
-def argmax(gates: TrioGates, keys: RingShare) -> int:
-    """Open the position of the largest of the shared keys, shape (n,), read as signed ring elements; 0 for n
+def argmax(gates: TrioGates, keys: Parts) -> int:
+    """Open the position of the largest of the keys, shape (n,), read as signed ring elements; 0 for n
     = 1."""
     if in_groups(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes):
         return _argmax_in_groups(gates, keys)
-    return int(argmax_rows(gates, keys.reshape(1, -1))[0])
+    return int(argmax_rows(gates, comparable(gates, keys).reshape(1, -1))[0])
+
+
+def comparable(gates: TrioGates, keys: Parts) -> RingShare | MaskedKeys:
+    """Keys as `TrioGates.less` takes them: no round is spent on making them a sharing. Local."""
+    return keys if isinstance(keys, RingShare) else MaskedKeys.of(gates.trio, keys)
 
 
 PicksForm = Literal["at once", "families", "one by one"]
@@ -134,15 +160,14 @@ def picks_form(
         cost["families"] = (
             comparisons(members * (width - 1) // 2)
             + comparisons(picks * (several * (several - 1) // 2))
-            + ((width - 2).bit_length() + 2) * latency_bytes
-            + 2 * element * members
+            + table_bytes(picks * several, width, element)
         )
     if in_groups(count, element, latency_bytes):
         cost["one by one"] = picks * (ONE_BY_ONE_ROUNDS * latency_bytes + ONE_BY_ONE_BYTES * count)
     return min(cost, key=lambda form: cost[form])
 
 
-def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+def pick_several(gates: TrioGates, keys: Parts, plan: SelectionPlan) -> list[int]:
     """As `engine.bitwise.argmax.peel`, of the plan's contenders, in the form of `picks_form`.
 
     Of many candidates each pick is an arg max of its own, on the list that the earlier ones leave: bytes grow
@@ -153,21 +178,21 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
         rows, count, list(map(len, plan.families)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
     )
     if form == "at once":
-        return peel(gates, keys, plan.candidates, plan.contenders)
+        return peel(gates, comparable(gates, keys), plan.candidates, plan.contenders)
     if form == "families":
         return pick_by_families(gates, keys, plan)
-    contenders = np.array(plan.contenders)
+    shared, contenders = replicated(gates.trio, keys), np.array(plan.contenders)
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
         places = blank(len(left), np.intp) if is_dry(gates) else np.searchsorted(contenders, left)
-        picked.append(left[argmax(gates, keys[len(picked)][places])])
+        picked.append(left[argmax(gates, shared[len(picked)][places])])
     return picked
 
 
-def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+def pick_by_families(gates: TrioGates, keys: Parts, plan: SelectionPlan) -> list[int]:
     """Picks where candidates leave in families (`docs/design/mechanisms.md` 1.6).
 
-    The largest of each family is found first, on shares, for all picks at once; then the families are peeled, each
+    The largest of each family is found first, by its dealer, for all picks at once; then the families are peeled, each
     pick with its place in its family. Smaller families are filled with their last member, whose copies lose every
     tie.
     """
@@ -178,31 +203,30 @@ def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> 
     places = np.array(
         [[column[family[min(place, len(family) - 1)]] for place in range(width)] for family in families]
     )
-    members = keys[:, places]
-    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(families), width)), width)
-    largest = conversion.chosen_sums(
-        gates.trio, standing_of(gates, lost), members.reshape(rows * len(families), width)
-    ).reshape(rows, len(families))
+    members = keys[:, places].reshape(rows * len(families), width)
+    largest, compared = largest_of_families(gates, members)
+    lost = loss_vectors(gates, compared, width).reshape(rows, len(families), width, width - 1)
 
     def left(picked: Sequence[int]) -> Sequence[int]:
         return plan.families_of(plan.candidates([families[family][0] for family in picked]))
 
-    within = lost.reshape(rows, len(families), width, width - 1)
-    return [families[family][place] for family, place in peel_members(gates, largest, within, left)]
+    of_each = MaskedKeys.of(gates.trio, largest.reshape(rows, len(families)))
+    return [families[family][place] for family, place in peel_members(gates, of_each, lost, left)]
 
 
-def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
+def _argmax_in_groups(gates: TrioGates, keys: Parts) -> int:
     """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose
     every tie."""
     groups = -(-len(keys) // GROUP)
-    members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
-    lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
+    places = np.minimum(np.arange(groups * GROUP), len(keys) - 1)
+    members = replicated(gates.trio, keys)[places].reshape(groups, GROUP)
+    lost = loss_vectors(gates, losses(gates, members), GROUP)
     standing = standing_of(gates, lost)[np.newaxis]
-    flags = gates.weighted_sum(standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
-    winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
-    group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
-    places = flags[group].scaled(np.arange(GROUP))
-    position = group * GROUP + gates.open_place(ring.segment_sums(places, np.array([GROUP])))
+    flags = gates.weighted_sum(standing, (1,), groups * GROUP, keys.dtype).reshape(groups, GROUP)
+    winners = MaskedKeys.of(gates.trio, ring.dot_parts(flags, members).reshape(1, -1))
+    group = int(argmax_rows(gates, winners)[0])
+    of_places = flags[group].scaled(np.arange(GROUP))
+    position = group * GROUP + gates.open_place(ring.segment_sums(of_places, np.array([GROUP])))
     if position >= len(keys):
         raise ProtocolAborted(NO_CANDIDATE)
     return position

@@ -30,7 +30,7 @@ from mpc_protocols.engine.bitwise.bits import B, each
 from mpc_protocols.engine.bitwise.bitslice import to_bits
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import is_dry
-from mpc_protocols.engine.interface import Gates, N
+from mpc_protocols.engine.interface import ComparingGates, K
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, SelectionPlan, most_candidates
 
@@ -57,7 +57,7 @@ def check_size(plan: SelectionPlan, in_groups: bool = False) -> None:
         )
 
 
-def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
+def argmax_rows(gates: ComparingGates[B, K], keys: K) -> NDArray[np.int64]:
     """Open the position of the largest of every row of keys of shape (rows, n), in the same rounds: int64 of
     shape (rows,).
 
@@ -71,7 +71,10 @@ def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
 
 
 def peel(
-    gates: Gates[B, N], keys: N, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    gates: ComparingGates[B, K],
+    keys: K,
+    candidates: Callable[[Sequence[int]], Sequence[int]],
+    members: Sequence[int],
 ) -> list[int]:
     """Open one pick of every row of keys of shape (picks, n), each on what the earlier ones leave.
 
@@ -95,7 +98,7 @@ def peel(
 
 
 def peel_members(
-    gates: Gates[B, N], keys: N, within: B, groups: Callable[[Sequence[int]], Sequence[int]]
+    gates: ComparingGates[B, K], keys: K, within: B, groups: Callable[[Sequence[int]], Sequence[int]]
 ) -> list[tuple[int, int]]:
     """As `peel`, of groups and a member of each: the group and the place in it, opened together.
 
@@ -114,7 +117,7 @@ def peel_members(
     return picked
 
 
-def losses(gates: Gates[B, N], keys: N) -> B:
+def losses(gates: ComparingGates[B, K], keys: K) -> B:
     """[key_p < key_q], p < q in ascending order, as single bits: uint8 of shape (rows, pairs)."""
     rows, count = keys.shape
     pairs = count * (count - 1) // 2
@@ -136,7 +139,7 @@ def losses(gates: Gates[B, N], keys: N) -> B:
 
 
 def _open_winners(
-    gates: Gates[B, N],
+    gates: ComparingGates[B, K],
     lost: B,
     places: NDArray[np.intp],
     count: int | None = None,
@@ -150,7 +153,7 @@ def _open_winners(
     """
     rows, several = lost.shape[0], len(places)
     width = 1 if within is None else within.shape[2]
-    kept = _duels(several) if count is None and several <= MAX_KEPT and not is_dry(gates) else None
+    kept = duels(several) if count is None and several <= MAX_KEPT and not is_dry(gates) else None
 
     def vectors() -> Iterator[tuple[slice, B]]:
         step = max(1, _LOSSES // (rows * width * max(1, several - 1)))
@@ -182,10 +185,10 @@ def _with_members(of_candidate: NDArray[np.uint8], of_members: NDArray[np.uint8]
     return np.concatenate((np.repeat(of_candidate, width, axis=1), flat), axis=2)
 
 
-def loss_vectors(gates: Gates[B, N], lost: B, count: int) -> B:
+def loss_vectors(gates: ComparingGates[B, K], lost: B, count: int) -> B:
     """[Candidate lost to opponent] of all candidates: uint8 of shape (rows, count, count - 1). lost: as from
     `losses`."""
-    pairs, complements = _duels(count)
+    pairs, complements = duels(count)
     return gates.xor_public(lost[:, pairs], complements)
 
 
@@ -215,8 +218,8 @@ def _compared_once(count: int, start: int, several: int) -> tuple[NDArray[np.int
 
 
 @lru_cache(maxsize=2)
-def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """`_duels_of` all candidates. Kept: a run asks again for as many candidates or nearly."""
+def duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """`_duels_of` all candidates, shape (count, count - 1). Kept: a run asks again for as many candidates or nearly."""
     return _duels_of(np.arange(count), count)
 
 

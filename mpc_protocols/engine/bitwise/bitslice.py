@@ -80,7 +80,7 @@ def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
     return out
 
 
-def in_words(values: Elements) -> Elements:
+def in_words(values: NDArray[Any]) -> NDArray[Any]:
     """Values in rows of which words [a, b) of all planes hold the columns [2a, 2b): (n,) to (32, 2
     words_for(n)), padded by 0.
 
@@ -88,7 +88,7 @@ def in_words(values: Elements) -> Elements:
     """
     if isinstance(values, Blank):
         return blank((_LANES, 2 * words_for(len(values))), values.dtype)
-    rows: Elements = np.zeros((_LANES, 2 * words_for(len(values))), values.dtype)
+    rows: NDArray[Any] = np.zeros((_LANES, 2 * words_for(len(values))), values.dtype)
     rows.reshape(-1)[: len(values)] = values
     return rows
 

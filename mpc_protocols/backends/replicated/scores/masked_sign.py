@@ -12,7 +12,9 @@ b_{k-1}, known to both evaluators.
 of planes generate and propagate at once, then are merged four at a time (`masked_merge`): 1 +
 ceil(log4((k-1)/2)) rounds and 2.3 times the bits. `quads`: evaluators that hold shares of all products of
 four neighbouring bits of a, 3.75 bits per plane in place of 1.5, hold what four planes generate and propagate;
-up to eight such chunks are merged at once: 2 rounds for up to 33 planes.
+up to eight such chunks are merged at once: 2 rounds for up to 33 planes. `wide`: the same of chunks as wide as makes
+the dealt bits of a and of the merge the fewest, all merged at once: 2 rounds; of 32 planes five chunks of five and
+one of six, 13 bytes a cell and party where quads take 21.
 
 The bits of a do not change while the sharing stays: they travel once (`bit_cache`). k needs to be only
 bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value beyond it gets a wrong sign
@@ -21,7 +23,7 @@ silently. Threat model, masking and assumption: `dealer`. Nothing is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from itertools import combinations
@@ -41,8 +43,12 @@ Packed = NDArray[np.uint32]
 """Shares of the bits of a, cell by cell: shape (packed_words(k), cells); bit j of word i is row 32 i + j of
 `bit_rows`."""
 _GROUP = 32
-Form = Adder | Literal["quads"]
-"""How the carry is computed. `quads` takes the shared bits of quads, the others find theirs among them too."""
+Form = Adder | Literal["quads", "wide"]
+"""How the carry is computed. `quads` takes the shared bits of quads, `ripple` and `tree` find theirs among them too; `wide` takes
+`wide_rows`."""
+_MERGED_AT_ONCE: tuple[Form, ...] = ("quads", "wide")
+Places = tuple[int, ...]
+"""Of bits in a chunk, ascending."""
 _QUAD = 4
 _ACROSS = [
     places
@@ -112,10 +118,43 @@ def bits_and_products(bits: Words, quads: bool = False) -> Words:
     return np.concatenate(rows)
 
 
+@lru_cache(maxsize=256)
+def wide_chunks(low: int) -> tuple[tuple[int, int, int], ...]:
+    """So many planes in chunks, the lowest first: first plane, chunks and their size, of each size. As many chunks as
+    make what is dealt and opened the least, but not more than are merged at once."""
+
+    def of(chunks: int) -> tuple[tuple[int, int, int], ...]:
+        size, larger = divmod(low, chunks)
+        runs = ((0, chunks - larger, size), ((chunks - larger) * size, larger, size + 1))
+        return tuple(run for run in runs if run[1])
+
+    def bits(chunks: int) -> int:
+        dealt = sum(several * ((1 << size) - 1) for _, several, size in of(chunks))
+        return dealt + 4 * chunks + (masked_merge.dealt_rows(chunks, chunks) if chunks > 1 else 0)
+
+    return of(min(range(1, min(low, masked_merge.MAX_RADIX) + 1), key=bits))
+
+
+def wide_rows(planes: int) -> int:
+    """Shared bits of a cell for `wide`: all products of the bits of each chunk."""
+    return sum(several * ((1 << size) - 1) for _, several, size in wide_chunks(planes - 1))
+
+
+def wide_products(bits: Words) -> Words:
+    """At the dealer: of the planes of a but the top one, the products of the bits of each chunk, product by product;
+    `wide_rows` rows."""
+    rows: list[Words] = []
+    for first, several, size in wide_chunks(len(bits)):
+        known = [bits[first + place :: size][:several] for place in range(size)]
+        rows += _products(known).values()
+    return np.concatenate(rows)
+
+
 @dataclass(frozen=True)
 class Addends:
     """Planes of a + b at one party. a: (k, dealt_words) of the part it deals. b: (k, evaluated_words) and
-    shares: (bit_rows(k), evaluated_words), with quads or without, of those it evaluates, in the order of `DealerRoles`."""
+    shares: (bit_rows(k), evaluated_words), with quads or without, or (wide_rows(k), ..), of those it evaluates, in the
+    order of `DealerRoles`."""
 
     a: Words
     b: Words
@@ -131,6 +170,8 @@ def steps(planes: int, adder: Form) -> tuple[tuple[int, int], ...]:
         return (*((1, 3 if start + 1 < low else 1) for start in range(2, low, 2)), (1, 0))
     if adder == "quads":
         count = -(-low // _QUAD)
+    if adder == "wide":
+        count = sum(several for _, several, _ in wide_chunks(low))
     exchanged, radix = 2 * count - 1, _radix(count, adder)
     schedule: list[tuple[int, int]] = []
     while count > 1:
@@ -141,7 +182,7 @@ def steps(planes: int, adder: Form) -> tuple[tuple[int, int], ...]:
 
 def _radix(chunks: int, adder: Form) -> int:
     """How many of so many chunks are merged at once."""
-    return masked_merge.widest_radix(chunks) if adder == "quads" else masked_merge.RADIX
+    return masked_merge.widest_radix(chunks) if adder in _MERGED_AT_ONCE else masked_merge.RADIX
 
 
 def signs(
@@ -247,9 +288,9 @@ def _pair_products(total: Addends, planes: int) -> Words:
 def _tree(
     adder: Form, roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
 ) -> tuple[Words, Words]:
-    """The carry out of the low `planes` >= 1 planes: all pairs, or all quads, generate and propagate at once, then
+    """The carry out of the low `planes` >= 1 planes: all pairs, quads or wide chunks generate and propagate at once, then
     are merged, so many neighbours at a time, the lowest first."""
-    parts = (_quads if adder == "quads" else _pairs)(roles, total, planes)
+    parts = {"tree": _pairs, "quads": _quads, "wide": _wide}[adder](roles, total, planes)
     chunks = (len(parts) + 1) // 2
     radix = _radix(chunks, adder)
     masks, shares = roles.masks(len(parts))
@@ -296,23 +337,43 @@ def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
 
 
 def _quads(roles: DealerRoles, total: Addends, planes: int) -> Words:
-    """The same of every four planes, at the top perhaps of fewer. With a share of each product of the bits of a,
+    """The same of every four planes, at the top perhaps of fewer (`_chunks`)."""
+    whole, rest = divmod(planes, _QUAD)
+    shares, b = _by_quad(total, planes), total.b[:planes]
+    groups = []
+    for first, quads, size in [(0, whole, _QUAD)] * (whole > 0) + [(whole, 1, rest)] * (rest > 0):
+        known = [b[_QUAD * first + place :: _QUAD][:quads] for place in range(size)]
+        groups.append((known, {at: of[first : first + quads] for at, of in shares.items() if max(at) < size}))
+    return _chunks(roles, groups)
+
+
+def _wide(roles: DealerRoles, total: Addends, planes: int) -> Words:
+    """The same of `wide_chunks`."""
+    groups, at = [], 0
+    for first, several, size in wide_chunks(planes):
+        known = [total.b[first + place :: size][:several] for place in range(size)]
+        shares = {}
+        for places in _sets(size):
+            shares[places] = total.shares[at : at + several]
+            at += several
+        groups.append((known, shares))
+    return _chunks(roles, groups)
+
+
+def _chunks(roles: DealerRoles, groups: Sequence[tuple[Sequence[Words], Mapping[Places, Words]]]) -> Words:
+    """What chunks generate, then what all but the lowest propagate. groups: of chunks of one size, the lowest first, what the
+    evaluators know at each place, and their shares of each product of the bits of a. With these,
 
         generate  = XOR over j of a_j b_j (a_{j+1} ^ b_{j+1}) ..      propagate = (a_0 ^ b_0) (a_1 ^ b_1) ..
 
     are linear: of a set S of places, the product of a is taken as often as b at the other places allows."""
-    whole, rest = divmod(planes, _QUAD)
-    shares, b = _by_quad(total, planes), total.b[:planes]
     generate, propagate = [], []
-    for first, quads, size in [(0, whole, _QUAD)] * (whole > 0) + [(whole, 1, rest)] * (rest > 0):
-        known = [b[_QUAD * first + place :: _QUAD][:quads] for place in range(size)]
+    for known, shares in groups:
+        size = len(known)
         through = np.zeros_like(known[0])
         out = np.zeros_like(known[0])
-        others = _products_of_others(known)
+        others = _products(known)
         for places, a in shares.items():
-            if max(places) >= size:
-                continue
-            a = a[first : first + quads]
             lowest, *_ = places
             through ^= _and(a, others.get(_rest_of(range(size), places)))
             out ^= _and(a & known[lowest], others.get(_rest_of(range(lowest, size), places)))
@@ -332,12 +393,18 @@ def _and(rows: Words, factor: Words | None) -> Words:
     return rows if factor is None else rows & factor
 
 
-def _products_of_others(known: Sequence[Words]) -> dict[tuple[int, ...], Words]:
-    """Products of what the evaluators know at all sets of places but none."""
-    found: dict[tuple[int, ...], Words] = {(place,): rows for place, rows in enumerate(known)}
-    for number in range(2, len(known) + 1):
-        for places in combinations(range(len(known)), number):
-            found[places] = found[places[:-1]] & known[places[-1]]
+@lru_cache
+def _sets(size: int) -> tuple[Places, ...]:
+    """All sets of places of a chunk but none, smaller ones first."""
+    return tuple(places for number in range(1, size + 1) for places in combinations(range(size), number))
+
+
+def _products(known: Sequence[Words]) -> dict[Places, Words]:
+    """Products of rows at all sets of places but none."""
+    found: dict[Places, Words] = {}
+    for places in _sets(len(known)):
+        last = known[places[-1]]
+        found[places] = found[places[:-1]] & last if len(places) > 1 else last
     return found
 
 

@@ -7,8 +7,7 @@ is local:
     P1: u'' (1 - 2m) + m        P2: u' (1 - 2m)        P0: 0        then one zero-masked reshare
 
 so weighted sums of many bits cost K bits per bit and ONE reshared element per sum, 2 rounds: of the bits of a
-sum the parties take the part of P0 in turn, each with its own streams, so that all send as much. Numbers that
-bits choose are added up in as many rounds (`chosen_sums`).
+sum the parties take the part of P0 in turn, each with its own streams, so that all send as much.
 
 Threat model, masking and assumption: `trio`. Nothing is opened.
 """
@@ -55,44 +54,6 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
             term *= factors[j]
             parts += term
     return reshare(trio, parts)
-
-
-def chosen_sums(trio: Trio, bits: BitShare, x: RingShare) -> RingShare:
-    """Of each row of x, shape (rows, width), the sum of the numbers whose bit is 1: a share of (rows,).
-
-    bits: a plane of the rows' cells, one row after the other, shape (words,).
-
-    With x = a + b, a known to P0 and shared by the two others as they are (x_1 at P1, x_0 at P2), b known to
-    them, a term is
-
-        (u ^ m)(a + b) = m (a - 2 u a) + u a + u (1 - 2m) b + m b
-
-    so P0 inputs u and u a. 2 rounds: two elements a cell from P0 to P1, then one element a row from each
-    party.
-    """
-    cells, dtype = x.shape[0] * x.shape[1], x.dtype
-    operation = trio.operation()
-    flat = x.reshape(cells)
-    parts: Elements = np.zeros(cells, dtype)
-    if trio.me == 0:
-        columns = np.empty((2, cells), dtype)
-        columns[0] = to_bits(bits.own ^ bits.next, cells, dtype)
-        np.multiply(columns[0], flat.own + flat.next, out=columns[1])
-        columns -= trio.own_mask((2, cells), dtype, operation)
-        trio.send(1, columns)
-        trio.turn()
-    else:
-        trio.turn()
-        if trio.me == 1:
-            flags, products = trio.receive(0, (2, cells), dtype)
-            known, of_a, b = to_bits(bits.next, cells, dtype), flat.own, flat.next
-            parts += known * b
-        else:
-            flags, products = trio.next_mask((2, cells), dtype, operation)
-            known, of_a, b = to_bits(bits.own, cells, dtype), flat.next, flat.own
-        flip = dtype(1) - (known << dtype(1))
-        parts += known * of_a + flip * (products + flags * b)
-    return reshare(trio, parts.reshape(x.shape).sum(axis=1, dtype=dtype))
 
 
 def lift(trio: Trio, x: RingShare, dtype: UInt = np.uint64) -> RingShare:

@@ -6,7 +6,7 @@
 Linear operations are local. A product costs one element per party and one round: z_i = x_i (y_i + y_{i+1}) +
 x_{i+1} y_i + zero_i goes to party i-1. Sums of products (dot products, segment sums) are summed before they
 travel, so only the OUTPUT is communicated. Arrays are uint16, uint32 or uint64 and wrap; signed meaning is
-read at the end (`centred`).
+read at the end (`centred`). What has been summed and has not travelled yet are `Parts`.
 
 Threat model, masking and assumption: `trio`. Who learns what: nothing, except `open`, after which all three
 know the values.
@@ -14,8 +14,8 @@ know the values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,48 @@ _DTYPES = tuple(map(np.dtype, RINGS))
 
 
 @dataclass(frozen=True)
-class RingShare:
-    """One party's two components of a shared array; same shape, dtype uint16, uint32 or uint64."""
+class Parts:
+    """One party's part of an array that the parts of all three add up to; dtype uint16, uint32 or uint64.
+
+    It is no sharing yet: what a party sends of it must be masked first (`reshare`, `scores.masked_numbers`). The own
+    components of a sharing are such parts.
+    """
 
     own: Elements
+
+    def __post_init__(self) -> None:
+        if self.own.dtype not in _DTYPES:
+            raise ValueError(f"Parts are uint16, uint32 or uint64, got {self.own.dtype}.")
+
+    @property
+    def dtype(self) -> UInt:
+        return self.own.dtype.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.own.shape
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getitem__(self, index: Any) -> Parts:
+        return Parts(self.own[index])
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(self.own + other.own)
+
+    def scaled(self, factors: NDArray[Any] | int) -> Parts:
+        """Times public integers (an array, or one for all), which may be negative."""
+        return Parts(self.own * ring_array(np.asarray(factors), self.dtype))
+
+    def reshape(self, *shape: int) -> Parts:
+        return Parts(self.own.reshape(shape))
+
+
+@dataclass(frozen=True)
+class RingShare(Parts):
+    """One party's two components of a shared array; same shape, dtype uint16, uint32 or uint64."""
+
     next: Elements
 
     def __post_init__(self) -> None:
@@ -47,22 +85,19 @@ class RingShare:
                 f"{self.own.shape} and {self.next.dtype}{self.next.shape}."
             )
 
-    @property
-    def dtype(self) -> UInt:
-        return self.own.dtype.type
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.own.shape
-
-    def __len__(self) -> int:
-        return len(self.own)
-
     def __getitem__(self, index: Any) -> RingShare:
         return RingShare(self.own[index], self.next[index])
 
-    def __add__(self, other: RingShare) -> RingShare:
-        return RingShare(self.own + other.own, self.next + other.next)
+    @overload
+    def __add__(self, other: RingShare) -> RingShare: ...
+
+    @overload
+    def __add__(self, other: Parts) -> Parts: ...
+
+    def __add__(self, other: Parts) -> Parts:
+        if isinstance(other, RingShare):
+            return RingShare(self.own + other.own, self.next + other.next)
+        return super().__add__(other)
 
     def __sub__(self, other: RingShare) -> RingShare:
         return RingShare(self.own - other.own, self.next - other.next)
@@ -74,6 +109,9 @@ class RingShare:
 
     def reshape(self, *shape: int) -> RingShare:
         return RingShare(self.own.reshape(shape), self.next.reshape(shape))
+
+
+P = TypeVar("P", bound=Parts)
 
 
 def ring_array(values: NDArray[Any], dtype: UInt) -> Elements:
@@ -96,13 +134,14 @@ def concatenate(shares: list[RingShare]) -> RingShare:
     )
 
 
-def add_public(trio: Trio, x: RingShare, public: NDArray[Any]) -> RingShare:
-    """x plus public integers: they are added to component 2, which P1 and P2 hold; x itself is not modified."""
+def add_public(trio: Trio, x: P, public: NDArray[Any]) -> P:
+    """x plus public integers: they are added to component 2, which P2 holds and of a sharing P1 too; x itself is not
+    modified."""
     constant = ring_array(np.asarray(public), x.dtype)
     if trio.me == 2:
-        return RingShare(x.own + constant, x.next)
-    if trio.me == 1:
-        return RingShare(x.own, x.next + constant)
+        return replace(x, own=x.own + constant)
+    if trio.me == 1 and isinstance(x, RingShare):
+        return replace(x, next=x.next + constant)
     return x
 
 
@@ -162,6 +201,11 @@ def reshare(trio: Trio, parts: Elements) -> RingShare:
     return RingShare(masked, trio.pass_left(masked))
 
 
+def replicated(trio: Trio, x: Parts) -> RingShare:
+    """x as a replicated sharing, which it may be already: 1 round if it is not (`reshare`)."""
+    return x if isinstance(x, RingShare) else reshare(trio, x.own)
+
+
 def multiply(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
     """Elementwise product. 1 round, one element per cell and party."""
     return reshare(trio, _product(x, y))
@@ -170,7 +214,12 @@ def multiply(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
 def dot(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
     """Sums of products along the last axis: shape (..., n) to (...). 1 round, one element per RESULT and
     party."""
-    return reshare(trio, _product(x, y).sum(axis=-1, dtype=x.dtype))
+    return reshare(trio, dot_parts(x, y).own)
+
+
+def dot_parts(x: RingShare, y: RingShare) -> Parts:
+    """`dot` before it is shared again. Local."""
+    return Parts(_product(x, y).sum(axis=-1, dtype=x.dtype))
 
 
 def _product(x: RingShare, y: RingShare) -> Elements:

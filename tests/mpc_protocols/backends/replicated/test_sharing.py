@@ -3,8 +3,6 @@ random."""
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from mpc_protocols.backends.replicated.scores.shared_sign import shared_signs
 from mpc_protocols.backends.replicated.sharing import boolean, ring, sign
-from mpc_protocols.backends.replicated.sharing.conversion import chosen_sums
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
@@ -186,24 +183,6 @@ def test_signs_by_three_dealers(dtype: type, cells: int) -> None:
         lambda trio: shared_signs(trio, blanks(shares)[trio.me], planes), network=BlankNetwork(3)
     )[1]
     assert traffic == derived and max(of.rounds for of in traffic) <= 4 + (planes == 64)
-
-
-@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-def test_sums_of_chosen_numbers(dtype: type) -> None:
-    def of_shares(trio: Trio, flags: list[boolean.BitShare], shares: list[ring.RingShare]) -> ring.RingShare:
-        return chosen_sums(trio, flags[trio.me], shares[trio.me])
-
-    rng = np.random.default_rng(7)
-    for rows, width in ((1, 1), (5, 3), (100, 4)):
-        numbers = rng.integers(0, np.iinfo(dtype).max, (rows, width), dtype=dtype, endpoint=True)
-        bits = rng.integers(0, 2, (rows, width))
-        shares, flags = deal_ring(numbers, rng), deal_flags(bits.reshape(-1), rng)
-        results, traffic = run_trio(partial(of_shares, flags=flags, shares=shares))
-        np.testing.assert_array_equal(total(results), (numbers * bits.astype(dtype)).sum(1, dtype=dtype))
-        derived = run_trio(
-            partial(of_shares, flags=blanks(flags), shares=blanks(shares)), network=BlankNetwork(3)
-        )[1]
-        assert traffic == derived and max(of.rounds for of in traffic) == 2
 
 
 def test_flags_roundtrip_through_shares() -> None:

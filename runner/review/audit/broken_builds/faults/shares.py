@@ -12,7 +12,6 @@ import numpy as np
 
 from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.transfers import transfer_pool
-from mpc_protocols.backends.replicated import gates
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine, ReplicatedL1Sums
 from mpc_protocols.backends.replicated.scores import shared_sign
 from mpc_protocols.backends.replicated.sharing import boolean, copies, ring
@@ -130,16 +129,16 @@ def _uncompared_copies() -> Patch:
 def _carry_in_the_clear() -> Patch:
     """A comparison's last carry goes to a neighbour that lacks one part of it."""
 
-    compared = shared_sign.shared_signs
+    plain = shared_sign.dealt_signs
 
     def signs(trio: Any, *given: Any) -> Any:
-        found = compared(trio, *given)
+        roles, found = plain(trio, *given)
         trio.send(trio.right, found.own)
         trio.turn()
         trio.receive(trio.left, found.own.shape, np.uint64)
-        return found
+        return roles, found
 
-    return mock.patch.object(gates, "shared_signs", signs)
+    return mock.patch.object(shared_sign, "dealt_signs", signs)
 
 
 def _keys_of_one() -> Patch:
@@ -181,7 +180,7 @@ def _opened_beside() -> Patch:
 
     def keys(self: Any, *given: Any) -> Any:
         made = plain(self, *given)
-        ring.open_ring(self._trio, made)
+        ring.open_ring(self._trio, ring.replicated(self._trio, made))
         return made
 
     return mock.patch.object(ReplicatedEngine, "keys", keys)
