@@ -34,9 +34,12 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminate, graph
+from synth.mrf.tree_size.compiled import CompiledElimination, elimination
 
 MAX_GROWN = 1 << 16
 """Candidates whose cells are remembered before all of them are forgotten."""
+FEW = 16
+"""Eliminations of one graph that are made in Python before its columns get places for machine code."""
 
 
 class _Kept(NamedTuple):
@@ -98,6 +101,8 @@ class SizeEstimator:
         self.mb: float = self._cells[-1] * CELL_BYTES / MIB
         self._known: dict[tuple[int, ...], float] = {}
         self._part = self._parts()
+        self._elimination: CompiledElimination | None = None
+        self._in_python = 0
         if len(self._columns.grown) > MAX_GROWN:
             self._columns.grown.clear()
 
@@ -122,7 +127,7 @@ class SizeEstimator:
             most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
             where = *key, *(self._part.get(column, -1) for column in sorted(grown))
             more = self._columns.grown.get(where)
-            cells = self._grown(grown, most) if more is None or before + more > most else before + more
+            cells = self._counted(grown, most) if more is None or before + more > most else before + more
             size = cells * CELL_BYTES / MIB
             if cells <= most:
                 self._known[key], self._columns.grown[where] = size, cells - before
@@ -160,6 +165,22 @@ class SizeEstimator:
                 of_part, self._columns.parts.setdefault(neighbours, len(self._columns.parts))
             )
         return found
+
+    def _counted(self, grown: Mapping[int, int], most: float) -> int:
+        """As `_grown`; in machine code if there is any, and if so many are asked for that it pays."""
+        if self._elimination is None or not self._elimination.holds(grown):
+            self._in_python += 1
+            self._columns.asked |= sum(1 << column for column in grown)
+            self._columns.steps += len(self._steps)
+            if self._in_python % FEW == 0:
+                placed = self._columns.asked | sum(1 << column for column in self._place)
+                self._elimination = elimination(self._columns, placed, self._graph, list(self._place))
+        if self._elimination is not None and self._elimination.holds(grown):
+            first = min(self._place.get(column, len(self._place)) for column in grown)
+            cells = self._elimination.grown(grown, most, first)
+            if cells is not None:
+                return cells
+        return self._grown(grown, most)
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part
