@@ -28,9 +28,9 @@ columns in which these parts are the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminate, graph
@@ -108,17 +108,22 @@ class SizeEstimator:
 
     def with_clique(self, clique: Clique, limit_mb: float = math.inf) -> float:
         """MiB of the junction tree of the cliques together with `clique`; above the limit, of a part of it."""
+        return self.with_cliques((clique,), limit_mb)
+
+    def with_cliques(self, cliques: Sequence[Clique], limit_mb: float = math.inf) -> float:
+        """The same with several."""
         grown: dict[int, int] = {}
-        named = self._columns.bits(clique)
-        mask = rest = self._columns.mask(clique) & self._columns.varying & (~self._loose | named)
-        while rest:
-            low = rest & -rest
-            rest ^= low
-            column = low.bit_length() - 1
-            if missing := mask & ~self._graph[column]:
-                grown[column] = missing
-            if low & self._loose:
-                self._join(column, grown)
+        named = self._columns.bits(chain.from_iterable(cliques))
+        for clique in cliques:
+            mask = rest = self._columns.mask(clique) & self._columns.varying & (~self._loose | named)
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                column = low.bit_length() - 1
+                if missing := mask & ~self._graph[column]:
+                    grown[column] = grown.get(column, 0) | missing
+        if new := named & self._loose & self._columns.varying:
+            self._join(new, grown)
         if not grown:
             return self.mb
         key = tuple(part for item in sorted(grown.items()) for part in item)
@@ -133,18 +138,25 @@ class SizeEstimator:
                 self._known[key], self._columns.grown[where] = size, cells - before
         return size
 
-    def _join(self, coarse: int, grown: dict[int, int]) -> None:
-        """Add to `grown` what joins a column that was loose to whatever holds a finer one."""
-        together = 0
-        for column in self._columns.finer[coarse]:
-            if not self._loose >> column & 1:
-                together |= self._graph[column]
-        grown[coarse] = grown.get(coarse, 0) | together
-        while together:
-            low = together & -together
-            together ^= low
-            column = low.bit_length() - 1
-            grown[column] = grown.get(column, 0) | 1 << coarse
+    def _join(self, new: int, grown: dict[int, int]) -> None:
+        """Add to `grown` what joins columns that were loose to whatever holds a finer one."""
+        rest = new
+        while rest:
+            added = rest & -rest
+            rest ^= added
+            coarse = added.bit_length() - 1
+            together = 0
+            for column in self._columns.finer[coarse]:
+                if not self._loose >> column & 1:
+                    together |= self._graph[column]
+                else:
+                    together |= new & 1 << column
+            grown[coarse] = grown.get(coarse, 0) | together
+            while together:
+                low = together & -together
+                together ^= low
+                column = low.bit_length() - 1
+                grown[column] = grown.get(column, 0) | added
 
     def _parts(self) -> dict[int, int]:
         """Of each column but loose ones, the connected part of the graph that it is in: a number, the same in
