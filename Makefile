@@ -23,15 +23,16 @@ BIN := .venv/bin
 demo: .venv/demo.stamp
 	$(BIN)/cosynth demo
 
-# Beside mypy, which takes one core, tests are compiled once for all processes that will run them.
+# Tests are compiled once for all processes that will run them. Types are looked at beside, and told in the end.
 test campaigns: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 campaigns: CASES = --campaigns
 test campaigns: .venv/test.stamp
 	@$(MAKE) --no-print-directory crypten || echo "PyTorch and CrypTen cannot be installed here: the tests that need them are skipped, and say so."
 	@$(MAKE) --no-print-directory kernel || echo "llvmlite cannot be installed here: the tests that need it are skipped, and say so."
 	$(BIN)/ruff check .
-	$(PYTEST) --collect-only >/dev/null 2>&1 & $(BIN)/mypy; typed=$$?; wait; exit $$typed
-	$(PYTEST) -n auto --dist worksteal $(CASES)
+	@said=$$(mktemp); $(BIN)/mypy >$$said 2>&1 & \
+	  $(PYTEST) --collect-only >/dev/null 2>&1; $(PYTEST) -n auto --dist worksteal $(CASES); tested=$$?; \
+	  wait $$!; typed=$$?; cat $$said; rm $$said; exit $$((tested | typed))
 
 # Types of what changed: mypy keeps what it knew of the rest.
 QUICK := tests/transcripts tests/test_architecture.py tests/test_one_home.py tests/mpc_protocols/test_permutation.py tests/mpc_protocols/test_partition.py \

@@ -3,9 +3,10 @@ MPyC.
 
 MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event
 loop policy, opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported
-under a private argument list, with what it changed put back (except its own MPYC_MAXWORKERS, which it reads
-later); it sends and receives through the session's links on a stream of its own, encodes with `codec`, and
-uses keys to which all who share them contribute (`admission.keys`). A lost peer fails whatever waits.
+under a private argument list, with what it changed put back (its own MPYC_MAXWORKERS, which it reads later, is
+set before: `mpyc_environment`); it sends and receives through the session's links on a stream of its own,
+encodes with `codec`, and uses keys to which all who share them contribute (`admission.keys`). A lost peer
+fails whatever waits.
 
 MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its
 own. Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -64,10 +64,10 @@ def prepare() -> None:
 
 
 def load(number: int, computing: int) -> Runtime:
-    """Import MPyC and build its runtime for this party; once per process. Safe in any thread."""
+    """Import MPyC and build its runtime for this party; once per process. Safe in any thread, once
+    `mpyc_environment.settle` was called."""
     with _arguments(*(["-P", "party"] * computing), "-I", str(number), "--no-log", "--no-uvloop"):
         import mpyc.runtime
-    os.environ.setdefault("MPYC_MAXWORKERS", "0")  # where it was prepared in another process
     mpc = mpyc.runtime.mpc
     if (mpc.pid, len(mpc.parties)) != (number, computing):
         raise RuntimeError("MPyC was imported before this session started.")

@@ -34,6 +34,7 @@ from mpc_protocols.errors import (
 from mpc_protocols.functionality import Observe
 from mpc_protocols.process.resources import lacking
 from mpc_protocols.process.threads import start_thread
+from parties import mpyc_environment
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
@@ -80,6 +81,7 @@ def run_session(
     `ProtocolAborted`, `PeerLost`, `Interrupted`. A `body` stuck in a long computation does not hold this up
     for more than a few seconds: it is left behind in its daemon thread; then leave the process by `leave`.
     """
+    mpyc_environment.settle()
     interval = sys.getswitchinterval()
     loop = asyncio.SelectorEventLoop(None if config.way_in is None else config.way_in.selector())
     try:

@@ -156,21 +156,28 @@ def test_arrow_computes_in_forks_with_threads_of_their_own(tmp_path: Path) -> No
 
 MPYC = """
 import os, sys
+from parties.mpyc_environment import settle
 from parties.session.mpyc_runtime import load, prepare
 
 sys.argv = ["cosynth", "--help"]
-prepare()
+if sys.orig_argv[-1] == "prepared":
+    prepare()
 assert "mpyc.runtime" not in sys.modules and sys.argv == ["cosynth", "--help"]
 if not (process := os.fork()):
     os.environ.pop("MPYC_MAXWORKERS", None)
+    settle()
+    changes = []
+    sys.addaudithook(lambda event, _: changes.append(event) if event in ("os.putenv", "os.unsetenv") else None)
     load(1, 3)
-    os._exit(os.environ["MPYC_MAXWORKERS"] != "0" or "mpyc.runtime" not in sys.modules)
+    os._exit(os.environ["MPYC_MAXWORKERS"] != "0" or "mpyc.runtime" not in sys.modules or bool(changes))
 assert os.waitpid(process, 0)[1] == 0
 """
 
 
-def test_mpyc_is_ready_but_for_its_runtime_which_reads_the_command_line() -> None:
-    subprocess.run([sys.executable, "-W", "ignore", "-c", MPYC], check=True)
+@pytest.mark.parametrize("state", ["prepared", "not prepared"])
+def test_mpyc_is_ready_but_for_its_runtime_which_reads_the_command_line(state: str) -> None:
+    """Which is loaded in a thread beside others: it sets no variable of the environment then."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", MPYC, state], check=True)
 
 
 def test_without_a_server_processes_are_started_as_usual(tmp_path: Path) -> None:

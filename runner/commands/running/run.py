@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
 from mpc_protocols.process.later import Later
-from parties import core_dumps
+from parties import core_dumps, mpyc_environment
 from runner.commands import one_thread, private_file_of_one, private_files_of_all
 from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
@@ -122,6 +122,7 @@ def progress_of(arguments: argparse.Namespace) -> Progress:
 
 def _party(arguments: argparse.Namespace) -> None:
     """Be one party; when the launcher started it, tell it how this ended."""
+    mpyc_environment.settle()
     name, job, out, ready, earlier = str(arguments.party), None, None, None, None
     _interruptible()
     try:
