@@ -49,6 +49,7 @@ class ColumnSet:
                 low = implied & -implied
                 implied ^= low
                 self.finer[low.bit_length() - 1].append(index)
+        self._named: dict[Clique, tuple[int, int]] = {}
         self.known: dict[int, int] = {0: 1}
         """Of some masks, their cells."""
         self.parts: dict[tuple[int, ...], int] = {}
@@ -75,6 +76,15 @@ class ColumnSet:
         """A column with all that is coarser, of every column that has levels: what holds them together in the
         graph."""
         return [implied | 1 << index for index, implied in enumerate(self._implied) if implied]
+
+    def named(self, clique: Clique) -> tuple[int, int]:
+        """(`bits`, `mask`) of a clique; kept, as candidates are asked about again and again."""
+        known = self._named.get(clique)
+        if known is None:
+            if len(self._named) > MAX_KNOWN:
+                self._named.clear()
+            known = self._named[clique] = self.bits(clique), self.mask(clique)
+        return known
 
     def implied(self, column: int) -> int:
         """The bits of what is coarser than the column of this number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from synth.algorithms.mosaic.candidates import Candidate
@@ -64,17 +65,20 @@ class Room:
             self._enlarges.clear()
         self._lists += 1
         room = 0.0 if self._run.oracle.presumed else ROOM
-        for candidate in sorted(offered, key=lambda c: -c.cells):
-            share = self._enlarges.get(candidate)
-            if finest.get(candidate.columns, 0) >= candidate.cells:
+        enlarges, mb = self._enlarges, size.mb
+        for candidate in sorted(offered, key=attrgetter("cells"), reverse=True):
+            cells, columns = candidate.cells, candidate.columns
+            if finest.get(columns, 0) >= cells:
                 found.add(candidate)
-            elif share is not None and size.mb * (1 + room * max(MIN_SHARE, share)) <= limit_mb:
-                finest[candidate.columns] = candidate.cells
+                continue
+            share = enlarges.get(candidate)
+            if share is not None and mb * (1 + room * max(MIN_SHARE, share)) <= limit_mb:
+                finest[columns] = cells
                 found.add(candidate)
             elif self._grown.get(candidate, 0.0) <= limit_mb:
                 grown = self._grown[candidate] = size.beside(candidate, limit_mb)
-                if grown <= limit_mb or grown == size.mb:
-                    self._enlarges[candidate] = grown / size.mb - 1
-                    finest[candidate.columns] = candidate.cells
+                if grown <= limit_mb or grown == mb:
+                    enlarges[candidate] = grown / mb - 1
+                    finest[columns] = cells
                     found.add(candidate)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -83,6 +83,7 @@ class CompiledElimination:
         """near: each column's neighbourhood in the graph. columns: those that are part of it, in the order in
         which they go."""
         self._call, self._of, rows, count = call, places.of, places.rows, places.count
+        self._order = {number: step for step, number in enumerate(columns)}
         size = count * rows
         words = HEAD + 2 * size + 4 * count + _up(rows, KEY_LANES)
         self._room = np.empty(words, np.uint64)
@@ -107,26 +108,25 @@ class CompiledElimination:
             self._steps.append(step)
         self._addresses = [address(state) for state in self._starts]
 
-    def holds(self, columns: Iterable[int]) -> bool:
-        """Whether all of these columns have places."""
-        return all(map(self._of.__contains__, columns))
-
-    def grown(self, grown: Mapping[int, int], most: float, first: int) -> int | None:
+    def grown(self, grown: Mapping[int, int], most: float) -> int | None:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part of
-        them, as `SizeEstimator`'s form in Python counts them. None if that is to count.
+        them, as `SizeEstimator`'s form in Python counts them. None if that is to count: a column has no place, or
+        cells are too many for a word.
 
-        most: no less than there are without these neighbours. first: how many steps without them take none of
-        these columns.
+        most: no less than there are without these neighbours.
         """
-        edges, of = list[int](), self._of
+        edges, of, order = list[int](), self._of, self._order
+        if most >= MOST_CELLS or not of.keys() >= grown.keys():
+            return None
+        first = len(order)  # steps that take none of these columns
         for column, mask in grown.items():
             place = of[column]
+            if (step := order.get(column, first)) < first:
+                first = step
             while mask:
                 low = mask & -mask
                 mask ^= low
                 edges += place, of[low.bit_length() - 1]
-        if most >= MOST_CELLS:
-            return None
         self._run(self._addresses[bisect_right(self._steps, first) - 1], edges, int(most), NO_KEY)
         _, _, cells, unknown = self._room[: UNKNOWN + 1].tolist()
         return None if unknown else cells
@@ -177,12 +177,13 @@ def _agrees(call: Eliminated) -> bool:
     held, late = (1 << 69) - 1, 1 << 69
     pairs = [1 << number | 1 << (number + 1) % 69 for number in range(69)]
     near = graph(columns, [*pairs, columns.mask(("9",))])
-    found = CompiledElimination(call, Places(columns, held | late), near, bits_of(held))
+    order = [step.column for step in eliminate(columns, list(near), late)]
+    found = CompiledElimination(call, Places(columns, held | late), near, order)
     for clique in (1 << 2 | 1 << 40, 1 << 9 | 1 << 66 | late, 1 << 20 | 1 << 30 | 1 << 50):
         steps = eliminate(columns, graph(columns, [*pairs, columns.mask(("9",)), clique]), late & ~clique)
         cells = sum(map(columns.cells, maximal(steps)))
         grown = {number: clique & ~near[number] for number in bits_of(clique)}
-        if found.grown(grown, cells, 0) != cells:
+        if found.grown(grown, cells) != cells:
             return False
     return True
 

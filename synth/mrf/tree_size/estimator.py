@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -99,7 +99,6 @@ class SizeEstimator:
         all_columns = (1 << len(near)) - 1 & ~self._loose
         self._left = list(accumulate((1 << step.column for step in steps), int.__xor__, initial=all_columns))
         self.mb: float = self._cells[-1] * CELL_BYTES / MIB
-        self._known: dict[tuple[int, ...], float] = {}
         self._part = self._parts()
         self._elimination: CompiledElimination | None = None
         self._in_python = 0
@@ -113,9 +112,11 @@ class SizeEstimator:
     def with_cliques(self, cliques: Sequence[Clique], limit_mb: float = math.inf) -> float:
         """The same with several."""
         grown: dict[int, int] = {}
-        named = self._columns.bits(chain.from_iterable(cliques))
-        for clique in cliques:
-            mask = rest = self._columns.mask(clique) & self._columns.varying & (~self._loose | named)
+        places = [self._columns.named(clique) for clique in cliques]
+        named = reduce(int.__or__, (own for own, _ in places), 0)
+        kept = self._columns.varying & (~self._loose | named)
+        for _, mask in places:
+            mask = rest = mask & kept
             while rest:
                 low = rest & -rest
                 rest ^= low
@@ -126,17 +127,16 @@ class SizeEstimator:
             self._join(new, grown)
         if not grown:
             return self.mb
-        key = tuple(part for item in sorted(grown.items()) for part in item)
-        size = self._known.get(key)
-        if size is None:
-            most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
-            where = *key, *(self._part.get(column, -1) for column in sorted(grown))
-            more = self._columns.grown.get(where)
-            cells = self._counted(grown, most) if more is None or before + more > most else before + more
-            size = cells * CELL_BYTES / MIB
-            if cells <= most:
-                self._known[key], self._columns.grown[where] = size, cells - before
-        return size
+        edges = sorted(grown.items())
+        where = *chain.from_iterable(edges), *(self._part.get(column, -1) for column, _ in edges)
+        most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
+        more = self._columns.grown.get(where)
+        if more is not None and before + more <= most:
+            return (before + more) * CELL_BYTES / MIB
+        cells = self._counted(grown, most)
+        if cells <= most:
+            self._columns.grown[where] = cells - before
+        return cells * CELL_BYTES / MIB
 
     def _join(self, new: int, grown: dict[int, int]) -> None:
         """Add to `grown` what joins columns that were loose to whatever holds a finer one."""
@@ -180,18 +180,16 @@ class SizeEstimator:
 
     def _counted(self, grown: Mapping[int, int], most: float) -> int:
         """As `_grown`; in machine code if there is any, and if so many are asked for that it pays."""
-        if self._elimination is None or not self._elimination.holds(grown):
-            self._in_python += 1
-            self._columns.asked |= sum(1 << column for column in grown)
-            self._columns.steps += len(self._steps)
-            if self._in_python % FEW == 0:
-                placed = self._columns.asked | sum(1 << column for column in self._place)
-                self._elimination = elimination(self._columns, placed, self._graph, list(self._place))
-        if self._elimination is not None and self._elimination.holds(grown):
-            first = min(self._place.get(column, len(self._place)) for column in grown)
-            cells = self._elimination.grown(grown, most, first)
+        if self._elimination is not None:
+            cells = self._elimination.grown(grown, most)
             if cells is not None:
                 return cells
+        self._in_python += 1
+        self._columns.steps += len(self._steps)
+        self._columns.asked |= sum(1 << column for column in grown)
+        if self._in_python % FEW == 0:
+            placed = self._columns.asked | sum(1 << column for column in self._place)
+            self._elimination = elimination(self._columns, placed, self._graph, list(self._place))
         return self._grown(grown, most)
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:

@@ -87,7 +87,7 @@ def test_a_clique_of_too_many_cells_for_a_word_is_counted_in_python() -> None:
     found, machine = sizes_with(chains, path, asked, few=1)
     assert found == expected
     assert machine._elimination is not None
-    assert machine._elimination.grown(dict.fromkeys(range(8), 0b11111111), 1 << 40, 0) is None
+    assert machine._elimination.grown(dict.fromkeys(range(8), 0b11111111), 1 << 40) is None
 
 
 def test_columns_that_a_word_cannot_hold_are_counted_in_python() -> None:
