@@ -85,6 +85,11 @@ def no_seconds(inputs: Inputs) -> float:
     return 0.0
 
 
+def nothing_beside(engine: Any) -> int:
+    """Of an engine that takes little memory beside the cells that it holds."""
+    return 0
+
+
 Shown = int | Sequence[int]
 """A winner that is opened: of every row, or of each row its own."""
 
@@ -101,7 +106,8 @@ class BlankParts:
     """A backend's parts, over which a run is derived. roles, contribute: as in a run, with blank masks.
     seconds, inputs: CPU seconds, measured. repeats: whether shapes alone decide what a protocol sends
     (`engine.by_shape`). shown: what a selection opens, given what it picks, in order; numbers_shown: the
-    operation of its gates that opens a number there, if one does."""
+    operation of its gates that opens a number there, if one does. beside_bytes: the most memory that an engine has taken so
+    far beside the cells that it holds, if that is much."""
 
     roles: Roles[Any, Any]
     contribute: Callable[[Wire, StudyFacts, Any], None]
@@ -110,6 +116,7 @@ class BlankParts:
     repeats: bool = True
     shown: Callable[[Any, SelectionPlan, Sequence[int]], list[Shown]] = shown_at_once
     numbers_shown: str | None = None
+    beside_bytes: Callable[[Any], int] = nothing_beside
 
 
 class EngineDryRun(TalliedDryRun):
@@ -182,6 +189,10 @@ class EngineDryRun(TalliedDryRun):
     @property
     def shared_cells(self) -> int:
         return self._cells
+
+    @property
+    def beside_bytes(self) -> int:
+        return max(self._parts.beside_bytes(party.engine) for party in self._engines.values())
 
     @property
     def counting_s(self) -> float:

@@ -9,13 +9,13 @@ it says why. Standard library only.
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.process.foreign_toml import parse_toml
 from parties.core_dumps import forbid_core_dumps
 from runner.launch import fork_server
 from runner.launch.children import environment
@@ -39,7 +39,7 @@ def importing(arguments: argparse.Namespace) -> Iterator[None]:
 def _parties(path: Path) -> int:
     """How many processes a study's parties will be; 0 if none, or if that cannot be told here."""
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        tree = parse_toml(path.read_text(encoding="utf-8-sig"))
         return 0 if BACKENDS[tree["study"]["backend"]].ideal else len(tree["party"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError, CosynthError):
         return 0

@@ -20,10 +20,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 PROGRAM = (sys.executable, "-P", "-m", "runner")
 PROCESS = (sys.executable, "-P", "-m", "runner.launch.fork_server_process")
 ROOM = 4096
@@ -37,6 +38,9 @@ LATE = ("COSYNTH_", "HOME", "PYTEST_", "XDG_")
 """Variables that nobody reads while it is imported begin so: each process has its own, whenever its fork
 server was started."""
 _STATUS = Path("/proc/self/status")
+_RIGHTS = ("Cap", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Uid", "Umask")
+"""Lines of it that begin so are what a process may do: one that has given up rights must not have them back by a
+server that began before."""
 
 
 class ForkServer:
@@ -82,7 +86,10 @@ class ForkServer:
     def close(self) -> None:
         """End it, at whatever it is; what it has forked goes on."""
         self._channel.close()
-        self._process.kill()
+        with suppress(
+            PermissionError
+        ):  # of another user than this process is by now: it sees that nobody is there
+            self._process.kill()
         self._process.wait()
 
     def kill(self) -> None:
@@ -95,17 +102,21 @@ class ForkServer:
 
 
 class _Subreaper:
-    """Orphans of this process's descendants become its children, as long as this lasts."""
+    """Orphans of this process's descendants become its children, as long as this lasts; longer, if they did before:
+    this may be a session of somebody else's program."""
 
     def __enter__(self) -> None:
-        self._set(1)
+        before = ctypes.c_int()
+        self._prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+        self._before = before.value
+        self._prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def __exit__(self, *_: object) -> None:
-        self._set(0)
+        self._prctl(PR_SET_CHILD_SUBREAPER, self._before)
 
     @staticmethod
-    def _set(value: int) -> None:
-        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, value, 0, 0, 0):
+    def _prctl(what: int, value: Any) -> None:
+        if ctypes.CDLL(None, use_errno=True).prctl(what, value, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "this kernel gives no orphans to who asks for them")
 
 
@@ -146,8 +157,8 @@ def abandon() -> None:
 
 
 def _server(environment: Mapping[str, str]) -> ForkServer | None:
-    """One that was started under another environment (but for `LATE`), under other limits or in another
-    process (before a fork) is not taken: what is forked from it would inherit those."""
+    """One that was started under another environment (but for `LATE`), under other limits, with other rights or in
+    another process (before a fork) is not taken: what is forked from it would inherit those."""
     global _running, _available
     if not _available:
         return None
@@ -187,11 +198,11 @@ os.register_at_fork(after_in_child=_forget)
 
 def _inherited(environment: Mapping[str, str]) -> tuple[Any, ...]:
     """All that a process passes on to those which it starts, but its directory and its streams."""
-    umask = next(line for line in _STATUS.read_text().splitlines() if line.startswith("Umask:"))
+    rights = tuple(line for line in _STATUS.read_text().splitlines() if line.startswith(_RIGHTS))
     return (
         os.getpid(),
         tuple(sorted(item for item in environment.items() if not item[0].startswith(LATE))),
-        umask,
+        rights,
         tuple(
             resource.getrlimit(getattr(resource, name))
             for name in dir(resource)

@@ -40,6 +40,7 @@ from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
+from runner.results.csv_fields import row_writer
 from runner.results.finished_run import columns_of
 from runner.results.outdir import PARTY_FOLDERS, RUN, finished
 from runner.study import DataLocation, VerticalStudy, load
@@ -168,7 +169,7 @@ class People:
 
     def write(self, probabilities: Probabilities, out: IO[str]) -> None:
         """The file's identifiers, each with its probability, as CSV."""
-        writer = csv.writer(out, lineterminator="\n")
+        writer = row_writer(out)
         writer.writerow((*self.columns, "probability"))
         for fields, probability in zip(self.shown, probabilities.tolist(), strict=True):
             writer.writerow((*fields, f"{probability:.6f}"))

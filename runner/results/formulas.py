@@ -1,7 +1,8 @@
 """Texts that a spreadsheet runs when it opens a CSV: "CSV injection" (OWASP). Names and categories come from
 the study.
 
-A text is one if it begins with =, +, -, @, a tab or the end of a line, and is no number. An apostrophe before
+A text is one if it begins with =, +, -, @ (also as wide as an ideograph: U+FF1D and the like), a tab or the end of a
+line, and is no number. An apostrophe before
 it keeps it a text.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from synth.domain import Domain
 
-STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 
 
 def is_formula(text: object) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.results.csv_fields import row_writer
 from runner.results.formulas import harmless
 from runner.results.outdir import RUN
 from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
@@ -161,7 +162,7 @@ def _values(found: Children, rng: np.random.Generator) -> list[list[Any]]:
 
 def _write(path: Path, names: Sequence[str], columns: Sequence[Sequence[Any]], safe: bool) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = row_writer(file)
         writer.writerow([harmless(name) for name in names] if safe else names)
         writer.writerows(_rows(columns, safe))
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options
+from mpc_protocols.process.foreign_toml import parse_toml
 from runner.study.declared.keys import ContributorKeys, PriorKeys, WaveKeys
-from runner.study.declared.table import parse_toml
 from runner.study.model import Study
 from runner.study.read import read_tree
 from runner.study.sections.parties import placed

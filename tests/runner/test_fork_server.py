@@ -3,6 +3,7 @@ and command line; and without it everything works as before."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ import pytest
 from mpc_protocols.process.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
-from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.launch.fork_server import PROGRAM, ForkServer, begin, forked
 from runner.launch.fork_server_process import _end_if_left
 from runner.launch.launcher import _interruptions
 from runner.version import VERSION
@@ -120,6 +121,36 @@ def test_one_server_forks_all_until_something_that_is_inherited_changes(tmp_path
     assert numbers[0] == numbers[1] and len(set(numbers)) == 3
 
 
+GIVEN_UP = """
+import ctypes, os
+from runner.launch import fork_server
+from runner.launch.children import environment
+
+def server():
+    fork_server.begin(environment())
+    return fork_server._running[1]._process.pid
+
+before = server()
+assert server() == before
+assert not ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+after = server()
+assert after != before and server() == after
+if not os.getuid():
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    assert server() not in (before, after)
+    after = server()
+    os.setresuid(65534, 65534, 65534)
+    fork_server.begin(environment())
+    assert fork_server._running is None or server() != after  # whoever it is may not read this interpreter
+"""
+
+
+def test_rights_that_were_given_up_do_not_come_back() -> None:
+    """A session that runs studies as another user, or may gain no more rights: its server began before."""
+    subprocess.run([sys.executable, "-c", GIVEN_UP], check=True, env=environment())
+
+
 def test_nothing_is_there_that_would_not_survive_a_fork(tmp_path: Path) -> None:
     """One thread of Python's, no pool of any library: Arrow's allocator alone has a thread, and locks itself
     while something forks."""
@@ -129,6 +160,46 @@ def test_nothing_is_there_that_would_not_survive_a_fork(tmp_path: Path) -> None:
     assert set(threads) <= {"jemalloc_bg_thd"}
     maps = Path(f"/proc/{server()}/maps").read_text()
     assert "duckdb" in maps and "libarrow" in maps and "gmpy2" in maps
+
+
+DRAWING = """
+import socket, sys
+from runner.launch.fork_server_process import serve
+
+def draw(arguments):
+    import os, random, secrets, ssl, tempfile, uuid
+    import numpy as np
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+    drawn = [secrets.token_hex(16), random.random(), ssl.RAND_bytes(16).hex(), uuid.uuid4().hex]
+    drawn += [X25519PrivateKey.generate().private_bytes_raw().hex(), os.urandom(16).hex(), next(tempfile._get_candidate_names())]
+    drawn += [ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value, np.random.default_rng().integers(1 << 62)]
+    print(*drawn)
+    sys.stdout.flush()
+    os._exit(0)
+
+serve(socket.socket(fileno=int(sys.argv[1])), draw)
+"""
+
+
+def test_what_is_forked_shares_no_random_number(tmp_path: Path) -> None:
+    """OpenSSL's generator has a state when the server forks, and seeds itself anew in each fork."""
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    server = ForkServer(environment(), (sys.executable, "-P", str(tmp_path / "drawing.py")))
+    drawn = []
+    try:
+        for number in range(3):
+            with (tmp_path / str(number)).open("w+b") as output, open(os.devnull, "r+b") as nothing:
+                streams = nothing.fileno(), output.fileno(), nothing.fileno()
+                process = server.start(environment(), str(tmp_path), (), streams)
+                assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+                output.seek(0)
+                drawn.append(output.read().split())
+    finally:
+        server.close()
+    for values in zip(*drawn, strict=True):
+        assert len(set(values)) == 3, values
+    assert len(drawn[0]) == 9
 
 
 ARROW = """
@@ -229,6 +300,8 @@ for instead in ('"ideal"', '"no such"', "[]", "broken"):
     other = study.with_name("other.toml")
     other.write_text(text.replace('"replicated"', instead))
     assert other.read_text() != text and begun(other) is None, instead
+other.write_text(".".join("a" * 100) + " = 1\\n" + text)  # a parser of TOML takes long for such keys
+assert begun(other) is None
 try:
     with ahead.importing(argparse.Namespace(study=study, party=None, resume=False)):
         process = fork_server._running[1]._process
@@ -300,6 +373,17 @@ def test_a_process_is_adopted_by_nobody_else(tmp_path: Path) -> None:
     )
     orphan = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert int(orphan.stdout) != os.getpid()
+
+
+def test_who_adopted_orphans_before_goes_on_with_it(tmp_path: Path) -> None:
+    prctl, adopts = ctypes.CDLL(None).prctl, ctypes.c_int()
+    prctl(fork_server.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        assert Process(tmp_path, "--version").end()[0] == 0
+        prctl(fork_server.PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts), 0, 0, 0)
+    finally:
+        prctl(fork_server.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    assert adopts.value == 1
 
 
 def test_an_interrupted_order_does_not_answer_the_next_one(tmp_path: Path) -> None:

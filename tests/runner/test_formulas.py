@@ -12,7 +12,7 @@ from runner.study import Study
 
 
 def test_what_a_spreadsheet_runs() -> None:
-    for text in ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x", "\t=1", "\r=1"):
+    for text in ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x", "\t=1", "\r=1", "\uff1d1+1", "\uff20a"):
         assert is_formula(text) and harmless(text) == f"'{text}"
     for value in ("-3", "+2.5e3", "a=1", "", 3, -3.5, None, True):
         assert not is_formula(value) and harmless(value) == value
@@ -47,3 +47,25 @@ def test_it_is_said_and_can_be_written_harmless(
     assert main([*asked, "--csv-safe", "--out", str(tmp_path / "t.parquet")]) == 2
     assert main(["query", str(tmp_path / "out"), "=1+1", "--csv-safe"]) == 0
     assert "'=1+1,count" in capsys.readouterr().out
+
+
+def test_a_carriage_return_within_a_value_begins_no_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has its report, which reads the table; what is asked of it is quoted, too."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    study = Study.of(
+        "f",
+        {"a": {"kind": "categorical", "values": ["x\r=1+1", "plain"]}, "b": 2},
+        [{"name": "p", "data": str(tmp_path / "rows.csv"), "address": "127.0.0.1:9999"}],
+        epsilon=50,
+        delta=1e-9,
+        backend="ideal",
+        workload={"degree": 1},
+    )
+    (tmp_path / "study.toml").write_text(study.to_toml())
+    (tmp_path / "rows.csv").write_text('a,b\n"x\r=1+1",0\nplain,1\n' + "plain,1\n" * 40, newline="")
+    assert main(["run", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["query", str(tmp_path / "out"), "a", "--csv-safe"]) == 0
+    assert '\n"x\r=1+1",' in capsys.readouterr().out

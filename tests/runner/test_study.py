@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
+from mpc_protocols.process.foreign_toml import parse_toml
 from parties.budget.notion import ProtectedUnit
 from runner.commands.cli import main
 from runner.study import Study, digest, load, private_file, problems
-from runner.study.declared.table import parse_toml
 from runner.study.hashing import agreed_tree
 from runner.version import PROTOCOL
 from tests.runner.studies import STUDY, write_study

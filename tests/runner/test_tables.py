@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet as pq
 
 from runner.results import outputs
+from runner.results.csv_fields import Fields
 from runner.results.formulas import harmless
 from synth.domain import Domain
 
@@ -111,3 +112,38 @@ def test_a_column_without_a_value_keeps_its_type(tmp_path: Path) -> None:
         "double",
     ]
     assert read.column("age").to_pylist() == [None] * 3
+
+
+@pytest.mark.parametrize("text", ["\r", "a\rb", "x\r=1+1", "\r\n", 'a\r"b"\r', "\n\r", "a\n"])
+@pytest.mark.parametrize("safe", [False, True])
+def test_an_end_of_a_line_within_a_value_ends_no_line(text: str, safe: bool, tmp_path: Path) -> None:
+    """Neither for readers of CSV nor for a spreadsheet, to which what follows would be a formula."""
+    domain = Domain.from_spec(
+        {
+            "columns": [
+                {"name": "one", "kind": "categorical", "values": [text, "other"]},
+                {"name": "two", "kind": "categorical", "values": ["u", "v"]},
+            ]
+        }
+    )
+    outputs.write_table(tmp_path / "rows.csv", np.array([[0, 1], [1, 0], [0, 0]]), domain, 9, safe=safe)
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        written = file.read()
+    shown = str(harmless(text)) if safe else text
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [
+        ["one", "two"],
+        [shown, "v"],
+        ["other", "u"],
+        [shown, "u"],
+    ]
+    outside = written.replace(f'"{shown.replace(chr(34), 2 * chr(34))}"', "")  # what is in quotes
+    assert "\r" not in outside and outside.count("\n") == 4
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_whole_numbers_of_any_width_are_written_as_they_are(kind: str) -> None:
+    limits = np.iinfo(kind)
+    numbers = np.array([limits.max, limits.min, limits.max // 2, limits.min // 2, 0, 1], kind)
+    close = np.array([min(100, limits.max), max(-100, limits.min), 3], kind)
+    for column in (numbers, close):
+        assert Fields().of(column) == list(map(str, column.tolist()))

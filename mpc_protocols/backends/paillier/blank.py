@@ -94,6 +94,7 @@ def blank_parts(key_bits: int, contributing: int) -> BlankParts:
         seconds,
         partial(_seconds, key_bits),
         of_pair.repeats,
+        beside_bytes=of_pair.beside_bytes,
     )
 
 

@@ -80,7 +80,14 @@ def blank_roles(counted: Counted = counted) -> Roles[Bits, Any]:
 def blank_parts() -> BlankParts:
     """For a dry run."""
     seconds = Seconds(START_S, SIGN_S, GUMBEL_S, NOISE_S)
-    return BlankParts(blank_roles(), contribute, seconds, table_seconds, repeats=False)
+    return BlankParts(
+        blank_roles(), contribute, seconds, table_seconds, repeats=False, beside_bytes=kept_bytes
+    )
+
+
+def kept_bytes(engine: PairEngine) -> int:
+    """What is kept of cells that selections compare, at most."""
+    return engine.gates.kept.most_bytes
 
 
 def table_seconds(inputs: Inputs) -> float:

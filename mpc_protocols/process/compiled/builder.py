@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 WORD = ir.IntType(64)
+_BYTE, _SMALL = ir.IntType(8), ir.IntType(32)
 
 
 def word(value: int) -> Any:
@@ -80,6 +81,13 @@ class Function:
 
     def times(self, factor: int, value: Any) -> Any:
         return self.builder.mul(word(factor), value)
+
+    def prefetch(self, address: Any) -> None:
+        """Ask for what will be read at an address."""
+        address = self.builder.bitcast(address, _BYTE.as_pointer())
+        how = [ir.Constant(_SMALL, value) for value in (0, 3, 1)]  # to read, from all caches, data
+        function = self.intrinsic("llvm.prefetch", ir.VoidType(), [address.type, *[_SMALL] * 3])
+        self.builder.call(function, [address, *how])
 
     def intrinsic(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """One of LLVM's own functions."""

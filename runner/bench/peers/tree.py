@@ -83,9 +83,16 @@ class Tree:
 
 def _run(command: Sequence[str], place: Path, what: str) -> str:
     """What it said. Raises `UsageError` if it fails."""
+    compiled_beside = {"PYTHONPYCACHEPREFIX": str(place / "pycache")}  # else Python writes it into the tree
     try:
         done = subprocess.run(
-            command, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            command,
+            cwd=place,
+            env=os.environ | compiled_beside,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError as error:
         raise UsageError(f"MP-SPDZ's {what} cannot be started: {error.strerror}.") from None

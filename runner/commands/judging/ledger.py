@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import sys
@@ -26,6 +25,7 @@ from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.ledger_file import NoLedger
 from parties.budget.spending import STARTED
+from runner.results.csv_fields import row_writer
 from runner.results.formulas import harmless
 from runner.study import private_file
 from runner.study.declared.table import nearest
@@ -171,7 +171,7 @@ CSV = (
 
 def _print_csv(datasets: Sequence[dict[str, Any]]) -> None:
     """A line for each run, for who keeps records of processing."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = row_writer(sys.stdout)
     writer.writerow(CSV)
     for dataset in datasets:
         for facts in dataset["runs"]:

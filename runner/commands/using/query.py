@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.process.foreign_text import for_stream, printable
 from runner.report.files import measurements_of
+from runner.results.csv_fields import row_writer
 from runner.results.finished_run import open_run
 from runner.results.formulas import harmless
 from runner.results.query import ask
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         kept = harmless if arguments.csv_safe else str
         error = "" if answer.standard_error is None else f"{answer.standard_error:.3f}"
         text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        writer = row_writer(text)
         writer.writerow([*map(kept, answer.columns), "count", "share", "standard_error"])
         writer.writerows(
             [*map(kept, values), f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows

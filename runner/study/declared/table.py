@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,39 +21,13 @@ from typing import Any, TypeVar
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Option, Options
 from mpc_protocols.process import foreign_text
+from mpc_protocols.process.foreign_toml import parse_toml
 from mpc_protocols.process.installation import program
 from parties.data.files.absent import meant_beside
 from runner.failures import reason
 from runner.study.declared.syntax import syntax_sentence
 
 Own = TypeVar("Own", bound=Options)
-
-MAX_PARTS, MAX_DIGITS = 64, 4000
-"""Of a dotted key, which costs the parser their square, and of a number; Python itself reads few more."""
-_LONG_KEY = re.compile(
-    r"""(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
-    + str(MAX_PARTS)
-    + "}",
-    re.ASCII | re.MULTILINE,
-)
-_LONG_NUMBER = re.compile(
-    r"(?<![\w-])[+-]?(?:0[box])?[0-9a-f_]{" + str(MAX_DIGITS) + "}", re.ASCII | re.IGNORECASE
-)
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """`tomllib.loads`, in time that follows the text's length. Raises `tomllib.TOMLDecodeError`, also for a
-    larger one."""
-    for pattern, what in (
-        (_LONG_KEY, f"A key of more than {MAX_PARTS} parts"),
-        (_LONG_NUMBER, f"A number of more than {MAX_DIGITS:,} digits"),
-    ):
-        if found := pattern.search(text):
-            before = text[: found.start()]
-            line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
-            raise tomllib.TOMLDecodeError(f"{what} (at line {line}, column {column})")
-    return tomllib.loads(text)
-
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".xls")
 """How names of files end that people take for studies."""

@@ -183,6 +183,21 @@ def test_what_mp_spdz_s_own_programs_say_is_passed_on(tree: Path) -> None:
         next(runs_of(tree, "replicated-ring", "scores"))
 
 
+def test_the_compiler_s_own_modules_are_not_compiled_into_the_tree(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tree / "Compiler").mkdir(exist_ok=True)
+    (tree / "Compiler/__init__.py").touch()
+    compiler = tree / "compile.py"
+    text = compiler.read_text()
+    compiler.write_text("import Compiler\n" + text)
+    with Scratch() as place:
+        Tree.of(tree).compile(place, BY_NAME["replicated-ring"], ["scores", "640", "5", "17", "0", "0"], 640)
+        assert list(place.rglob("*.pyc"))
+    assert not list(tree.rglob("__pycache__"))
+
+
 def test_losses_stand_at_the_head_and_ratios_are_of_one_turn() -> None:
     step, protocol = STEPS[0], PROTOCOLS[0]
 

@@ -33,7 +33,9 @@ from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 MAX_KEPT = 1 << 18
 """Most cells that are kept, and of a group: 53 MB of numbers of 18 planes, 103 MB of numbers of 32."""
 PIECE = 1 << 16
-"""Cells asked for in a round: bounds the memory meanwhile, some 1,300 bytes a cell of a piece at 18 planes, 2,100 at 32."""
+"""Cells asked for in a round: bounds the memory meanwhile."""
+ASKING_BYTES = 80
+"""Memory that a party takes meanwhile for a bit of a cell of a piece, measured: 1,400 bytes a cell of 18 planes, 2,500 of 32."""
 
 Places = NDArray[np.intp]
 
@@ -43,6 +45,8 @@ class KeptCells:
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
+        self.most_bytes = 0
+        """The most memory that this has taken so far, by what was kept and asked for."""
         self._begin(planes=2)
 
     def _begin(self, planes: int) -> None:
@@ -117,6 +121,7 @@ class KeptCells:
         for start in range(0, len(columns), PIECE):
             piece, part = columns[start : start + PIECE], x[start : start + PIECE]
             own = self._is_own[piece]
+            self.most_bytes = max(self.most_bytes, self._bytes(asked=len(piece)))
             counts = int(np.count_nonzero(own)), int(np.count_nonzero(~own))
             planes = to_planes(part[own], self._planes - 1)
             demand = after if start + PIECE >= len(columns) else Demand()
@@ -126,3 +131,8 @@ class KeptCells:
             self._own, self._others = (
                 np.concatenate(pair, axis=2) for pair in zip((self._own, self._others), asked, strict=True)
             )
+
+    def _bytes(self, asked: int) -> int:
+        """Of what is kept together with cells that are being asked for."""
+        cells: int = self._own.shape[2] + self._others.shape[2] + asked
+        return 4 * USES * len(self._fields) * cells + ASKING_BYTES * (self._planes - 1) * asked

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, PresumedRun
+from mpc_protocols.backend import AllowAll, DryRun, PresumedRun
 from mpc_protocols.backends.pair.backend import BACKEND
 from mpc_protocols.backends.pair.blank import blank_transfers
-from mpc_protocols.backends.pair.circuits import sign
+from mpc_protocols.backends.pair.circuits import kept_cells, sign
 from mpc_protocols.backends.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.backends.pair.circuits.gmw import and_bits, string_sums
+from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.backends.pair.circuits.sign import signs
 from mpc_protocols.backends.pair.circuits.zero_test import zero_cells
@@ -123,6 +124,37 @@ def test_a_dry_run_takes_the_forms_of_the_run(latency_bytes: int, monkeypatch: p
     every_step(dry)
     dry.close()
     serving.check_traffic(network, dry)
+
+
+def test_a_dry_run_foresees_what_is_kept_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is asked for in pieces: as much as a run's parties take by their own count, and masks are that large."""
+    monkeypatch.setattr(kept_cells, "PIECE", 256)
+    made: list[KeptCells] = []
+    begin = KeptCells.__init__
+
+    def noted(self: KeptCells, transfers: Transfers) -> None:
+        begin(self, transfers)
+        made.append(self)
+
+    monkeypatch.setattr(KeptCells, "__init__", noted)
+    network = MemoryNetwork(2, 2, session_id=WHOLE.session)
+
+    def party(wire: Wire) -> None:
+        if wire.me == 1:
+            with ROLES.lead(wire, WHOLE, counts, AllowAll()) as oracle:
+                every_step(oracle)
+        else:
+            ROLES.follow(wire, WHOLE, counts, AllowAll())
+
+    network.run([party] * 2)
+    taken = max(of.most_bytes for of in made)
+    kept = [of._own.nbytes + of._others.nbytes for of in made]
+    assert 0 < max(kept) < taken < max(kept) + 256 * kept_cells.ASKING_BYTES * 32
+    dry = BACKEND.dry_run(PresumedRun(WHOLE, lambda cliques: [2 * of for of in counts(cliques)], 2, 0))
+    assert isinstance(dry, DryRun) and dry.beside_bytes == 0
+    every_step(dry)
+    assert dry.beside_bytes == taken
+    dry.close()
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -12,8 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.backends.pair.circuits import kept_cells
+from mpc_protocols.backends.pair.circuits.kept_cells import MAX_KEPT
 from mpc_protocols.backends.pair.engine import PairEngine
 from mpc_protocols.backends.pair.oracle import ROLES, contribute
+from mpc_protocols.backends.pair.transfers.asked_once import USES
 from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
@@ -84,6 +87,41 @@ def test_two_owners_and_nobody_else(population: Population) -> None:
     of, tables, data = vertical(population)
     expected = work(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
     assert serve(work, data) == expected
+
+
+def distances_again_and_again(oracle: MarginalOracle) -> list[Any]:
+    """What is asked of the same cells more often than they are asked for at once, beside new ones and other answers: cells
+    that are first compared late, columns that come later, and back."""
+    draw = np.random.default_rng(7)
+    handles, sizes = oracle.prepare([("a", "b"), ("b", "c", "d"), ("d",)]), [12, 40, 2]
+    found: list[Any] = [oracle.total(SMALL)]
+    for number in range(USES + 3):
+        if number == USES // 2:
+            handles, sizes = [*handles, *oracle.prepare([("a", "c")])], [*sizes, 15]
+        places = draw.permutation(len(handles))[: draw.integers(1, len(handles) + 1)]
+        answers = [draw.integers(1, 90, sizes[place]) * (draw.random(sizes[place]) < 0.7) for place in places]
+        told = oracle.distances(
+            [handles[place] for place in places], [of.astype(float) for of in answers], SMALL
+        )
+        found.append(told.tolist())
+    return found
+
+
+@pytest.mark.parametrize("kept", [MAX_KEPT, 60, 0])
+@pytest.mark.parametrize("population", ["intersection", "union", None])
+def test_cells_that_are_kept_answer_as_the_ideal_oracle(
+    population: Population | None, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of joined columns, and of contributors' counts."""
+    monkeypatch.setattr(kept_cells, "MAX_KEPT", kept)
+    if population is None:
+        data: Sequence[Data] = [*map(counter, [*PARTS[:2], *CONTRIBUTORS[:2]])]
+        truth = counter(np.concatenate([*PARTS[:2], *CONTRIBUTORS[:2]]))
+    else:
+        of, tables, data = vertical(population)
+        truth = ideal_counts(of, tables, SIZES)
+    expected = distances_again_and_again(IdealOracle(facts(), truth, Recorder()))
+    assert serve(distances_again_and_again, data) == expected
 
 
 def test_levels_of_two_owners() -> None:

@@ -26,13 +26,10 @@ class Code(Function):
     def store(self, value: Any, address: Any) -> None:
         self.builder.store(value, self.builder.bitcast(address, value.type.as_pointer()), align=8)
 
-    def prefetch(self, address: Any) -> None:
+    def ahead(self, address: Any) -> None:
         """Ask for the words that a loop over columns needs some columns later: rows lie too far apart for a
         guess."""
-        ahead = self.builder.bitcast(self.at(address, word(_AHEAD * LANES)), BYTE.as_pointer())
-        how = [ir.Constant(PLACE, value) for value in (0, 3, 1)]  # to read, from all caches, data
-        function = self.intrinsic("llvm.prefetch", ir.VoidType(), [ahead.type, PLACE, PLACE, PLACE])
-        self.builder.call(function, [ahead, *how])
+        self.prefetch(self.at(address, word(_AHEAD * LANES)))
 
     def xor(self, first: Any, *others: Any) -> Any:
         for other in others:
