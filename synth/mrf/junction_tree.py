@@ -5,7 +5,7 @@ its graph (`docs/design/algorithms.md` 5). Columns are bits of a Python integer,
 word and a union one instruction.
 
 The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column).
-Public inputs only; deterministic. How large the tree of more cliques would be: `tree_size.py`.
+Public inputs only; deterministic. How large the tree of more cliques would be: `tree_size`.
 """
 
 from __future__ import annotations

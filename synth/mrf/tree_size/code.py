@@ -29,7 +29,7 @@ from synth.mrf.tree_size.state import (
     KEY_LANES,
     LANES,
     LEFT,
-    MOST_CELLS,
+    MAX_WORD_CELLS,
     NO_KEY,
     PLACE_BITS,
     TAKEN,
@@ -131,10 +131,10 @@ class _Elimination(Function):
                 high = build.sub(word(63), self.counted_zeros("ctlz", value))
                 at = build.add(base, high)
                 product = build.mul(product, self.load(table, at))
-                few = build.icmp_unsigned("<", product, word(MOST_CELLS))
+                few = build.icmp_unsigned("<", product, word(MAX_WORD_CELLS))
                 bits.following = [
                     build.and_(value, build.not_(self.load(cleared, at))),
-                    build.select(few, product, word(MOST_CELLS)),
+                    build.select(few, product, word(MAX_WORD_CELLS)),
                 ]
             by_word.following = [bits.values[1]]
         return build.or_(build.shl(by_word.values[0], word(PLACE_BITS)), place)
@@ -251,7 +251,7 @@ class _Elimination(Function):
         key = self.least_key()
         cells = build.lshr(key, word(PLACE_BITS))
         place = build.and_(key, word((1 << PLACE_BITS) - 1))
-        too_many = build.icmp_unsigned(">=", cells, word(MOST_CELLS))
+        too_many = build.icmp_unsigned(">=", cells, word(MAX_WORD_CELLS))
         size = self.count(self.row(self.near, place))
         in_earlier = build.icmp_unsigned("!=", self.lies_in_an_earlier(place, size), word(0))
         more = build.add(self.load(self.room, word(CELLS)), build.select(in_earlier, word(0), cells))

@@ -20,9 +20,9 @@ from synth.mrf.tree_size.state import (
     HEAD,
     KEY_LANES,
     LANES,
-    MOST_CELLS,
-    MOST_PLACES,
-    MOST_VALUES,
+    MAX_PLACES,
+    MAX_VALUES,
+    MAX_WORD_CELLS,
     NO_KEY,
     TAKEN,
     UNKNOWN,
@@ -66,7 +66,7 @@ class Places:
             self.of |= {number: at + further for further, number in enumerate(group)}
             at += len(group)
         self.count = _up(at, KEY_LANES)
-        if self.count > MOST_PLACES:
+        if self.count > MAX_PLACES:
             raise ValueError("So many columns are counted in Python.")
         self.rows = _up(-(-at // _BITS), LANES)
         self.table = np.ones((2, self.count), np.uint64)
@@ -97,7 +97,9 @@ class CompiledElimination:
                 neighbours[place, at // _BITS] |= np.uint64(1 << at % _BITS)
         start[HEAD + 2 * size :][: 2 * count] = NO_KEY  # where keys stand, and keys
         # A column comes in with its first neighbour: itself.
-        self._run(address(start), [self._of[number] for number in columns for _ in range(2)], MOST_CELLS, 0)
+        self._run(
+            address(start), [self._of[number] for number in columns for _ in range(2)], MAX_WORD_CELLS, 0
+        )
         self._starts, self._steps = [self._room.copy()], [0]
         every = max(1, -(-len(columns) // _STARTS))
         for step in range(every, len(columns), every):
@@ -116,7 +118,7 @@ class CompiledElimination:
         most: no less than there are without these neighbours.
         """
         edges, of, order = list[int](), self._of, self._order
-        if most >= MOST_CELLS or not of.keys() >= grown.keys():
+        if most >= MAX_WORD_CELLS or not of.keys() >= grown.keys():
             return None
         first = len(order)  # steps that take none of these columns
         for column, mask in grown.items():
@@ -145,7 +147,7 @@ def _together(columns: ColumnSet, placed: int) -> list[list[int]]:
         coarser = columns.implied(number) & placed
         first = min([first, number, *bits_of(coarser)[:1]])
         group.insert(0, number)
-        if coarser >> number or columns.sizes[number] > MOST_VALUES or len(group) > _BITS:
+        if coarser >> number or columns.sizes[number] > MAX_VALUES or len(group) > _BITS:
             raise ValueError("Columns like these are counted in Python.")
         if number == first:
             found.insert(0, group)

@@ -38,7 +38,7 @@ from synth.mrf.tree_size.compiled import CompiledElimination, elimination
 
 MAX_GROWN = 1 << 16
 """Candidates whose cells are remembered before all of them are forgotten."""
-FEW = 16
+MIN_IN_PYTHON = 16
 """Eliminations of one graph that are made in Python before its columns get places for machine code."""
 
 
@@ -187,7 +187,7 @@ class SizeEstimator:
         self._in_python += 1
         self._columns.steps += len(self._steps)
         self._columns.asked |= sum(1 << column for column in grown)
-        if self._in_python % FEW == 0:
+        if self._in_python % MIN_IN_PYTHON == 0:
             placed = self._columns.asked | sum(1 << column for column in self._place)
             self._elimination = elimination(self._columns, placed, self._graph, list(self._place))
         return self._grown(grown, most)

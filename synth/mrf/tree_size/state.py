@@ -6,7 +6,7 @@ stands, and behind them keys, whose they are, how many columns each step left, o
 words of steps of which nothing that they left is gone (`pending`). Keys of columns that are left come first;
 `NO_KEY` stands behind them.
 
-    key       cells * 2^16 + the column's place: of two equals the earlier goes first. Cells above `MOST_CELLS`
+    key       cells * 2^16 + the column's place: of two equals the earlier goes first. Cells above `MAX_WORD_CELLS`
               are told as these: whoever meets them asks for the size otherwise, for a table of so many cells has no model
     marks     of a column, the steps that left it, bit by bit. A step's clique lies in an earlier one exactly if a pending step
               left this column, and as many columns as the clique has: then nothing of what it left is gone, so all of it is in
@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Final
 
 PLACE_BITS: Final = 16
-MOST_CELLS: Final = 1 << 43
-MOST_VALUES: Final = 1 << 20
-"""Of a column: the product with `MOST_CELLS` is a word."""
-MOST_PLACES: Final = 1 << 12
+MAX_WORD_CELLS: Final = 1 << 43
+MAX_VALUES: Final = 1 << 20
+"""Of a column: the product with `MAX_WORD_CELLS` is a word."""
+MAX_PLACES: Final = 1 << 12
 """Of a state, which then has 4 MB."""
 NO_KEY: Final = (1 << 63) - 1
 LANES, KEY_LANES = 4, 8

@@ -26,13 +26,13 @@ def sizes_with(
 ) -> tuple[list[float], SizeEstimator]:
     """MiB with each candidate below its limit, a multiple of the size without it, and what counted them.
 
-    few: as `estimator.FEW`.
+    few: as `estimator.MIN_IN_PYTHON`.
     """
     columns = chains.columns()
     columns.steps = compiled.WORTH_COMPILING
     loose = chains.levels.keys() - {name for clique in cliques for name in clique}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimator, "FEW", few)
+        patch.setattr(estimator, "MIN_IN_PYTHON", few)
         sizes = SizeEstimator(chains.sizes, cliques, chains.coarser, loose, columns)
         return [sizes.with_clique(clique, limit * sizes.mb) for clique, limit in asked], sizes
 
@@ -80,9 +80,9 @@ def nested(level: Level, others: Iterable[Level]) -> bool:
 
 def test_a_clique_of_too_many_cells_for_a_word_is_counted_in_python() -> None:
     chains = Chains({f"c{number}": 1000 for number in range(12)}, {})
-    path = [(f"c{number}", f"c{number + 1}") for number in range(11)]
+    path: list[Clique] = [(f"c{number}", f"c{number + 1}") for number in range(11)]
     ring, huge = ("c0", "c11"), tuple(f"c{number}" for number in range(8))
-    asked = [(ring, 1e6), (huge, 1e6), (huge, math.inf)]
+    asked: list[tuple[Clique, float]] = [(ring, 1e6), (huge, 1e6), (huge, math.inf)]
     expected, _ = sizes_with(chains, path, asked, few=1 << 30)
     found, machine = sizes_with(chains, path, asked, few=1)
     assert found == expected
