@@ -55,6 +55,7 @@ def test_synth_sees_oracles_only_through_their_interface() -> None:
                         "errors",
                         "mechanisms",
                         "options",
+                        "process.compiled",
                         "process.later",
                         "registry",
                     )

@@ -8,6 +8,7 @@ instead of importing it inside each function; `parties.data.libraries` does the 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,19 @@ __all__ = ["Later", "np"]
 
 
 class Later(ModuleType):
-    """A module by its name, imported when something of it is asked for. Raises `ImportError` then."""
+    """A module by its name, imported when something of it is asked for. Raises `ImportError` then.
+
+    A loop over blocks of rows asks tens of thousands of times: the import system, which is slow, is asked again
+    only where the interpreter has another module of this name, or none, by now.
+    """
+
+    _loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
+        loaded = self._loaded
+        if loaded is None or sys.modules.get(self.__name__) is not loaded:
+            loaded = self._loaded = import_module(self.__name__)
+        return getattr(loaded, name)
 
 
 if not TYPE_CHECKING:

@@ -87,29 +87,43 @@ class Marginals:
         }
         self._expansions: dict[str, Array] = {}
         self._columns_kept: dict[str, Array] = {}
-        self._reach = [self._directions(index) for index in range(len(tree.nodes))]
+        self._reach = self._directions()
         self._leads: list[dict[str, int]] = [{} for _ in tree.nodes]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
-    def _directions(self, start: int) -> dict[str, list[tuple[int, int]]]:
-        """For each column that some node holds finer than `start`: (rank of the level held, neighbour that
-        leads there).
+    def _directions(self) -> list[dict[str, list[tuple[int, int]]]]:
+        """For each node and each column that some other node holds: (rank of the finest level held, neighbour
+        that leads there), of every neighbour that does.
 
         Nodes that hold a level, or a finer one, are connected: of several neighbours only one leads to finer
         levels.
         """
-        rank, column = self._chains.rank, self._chains.column
-        reach: dict[str, list[tuple[int, int]]] = {}
-        for first in self._near[start]:
-            finest: dict[str, int] = {}
-            stack = [(first, start)]
-            while stack:
-                node, before = stack.pop()
-                for name in self._beliefs[node].columns:
-                    finest[column[name]] = max(finest.get(column[name], -1), rank[name])
-                stack.extend((other, node) for other in self._near[node] if other != before)
-            for name, most in finest.items():
-                reach.setdefault(name, []).append((most, first))
+        rank, near = self._chains.rank, self._near
+        held = [{column: rank[name] for column, name in of.items()} for of in self._finest]
+        beyond: dict[tuple[int, int], dict[str, int]] = {}  # of an edge, from one end to the other, behind it
+
+        def add(of: tuple[int, int]) -> None:
+            """What the node at the end of an edge holds, and all that is further on."""
+            before, first = of
+            found = beyond[of] = dict(held[first])
+            for other in near[first]:
+                if other != before:
+                    for column, most in beyond[first, other].items():
+                        if most > found.get(column, -1):
+                            found[column] = most
+
+        # Parents stand before their children: what is below an edge is known from the last node on, what is
+        # above it from the first on.
+        above = [min(around, default=index) for index, around in enumerate(near)]
+        linked = [index for index, parent in enumerate(above) if parent < index]
+        for index in reversed(linked):
+            add((above[index], index))
+        for index in linked:
+            add((index, above[index]))
+        reach: list[dict[str, list[tuple[int, int]]]] = [{} for _ in near]
+        for (start, first), columns in beyond.items():
+            for column, most in columns.items():
+                reach[start].setdefault(column, []).append((most, first))
         return reach
 
     def _holds(self, node: int, name: str) -> bool:

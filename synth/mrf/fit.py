@@ -43,9 +43,12 @@ FASTEST = 1e6  # times the first rate: a loss that cannot change never stops the
 ROUNDING = 1e-9  # of all rows: a residual below it is no longer known to be one
 FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric mean is empty
 STARTING_SHARE = (
-    0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
+    0.3  # of a standard deviation: what a measured cell counts at least when its potential begins
 )
 EMPTIED = 0.01  # of that: a value that has fewer rows in a warm start, and should have more, is brought back
+TOWARDS = 0.5
+"""Of the logarithm of how many times more rows a joint marginal new to a warm start has, measured, than there:
+its potential begins so far. The whole step (as of iterative proportional fitting) takes the noise as well."""
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
 # The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
 # noise out.
@@ -148,8 +151,8 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 
 
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
-    """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
-    measured logarithm."""
+    """Flat potentials to start from: those of `warm_start`, for a single column that it lacks its measured
+    logarithm, and for a joint marginal half of the way from what it says to what was measured."""
     known: dict[Clique, Array] = {} if warm_start is None else _lifted(warm_start, targets)
     start: dict[Clique, Array] = {}
     for target in targets:
@@ -159,12 +162,20 @@ def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -
         elif len(target.clique) == 1:
             logs = np.log(_at_least(target))
             start[target.clique] = logs - logs.mean()
+    if warm_start is not None:
+        names = {*warm_start.sizes, *warm_start.levels}
+        new = [target for target in targets if target.clique not in start and names.issuperset(target.clique)]
+        told = warm_start.marginals([target.clique for target in new])
+        for target, counts in zip(new, told, strict=True):
+            least = STARTING_SHARE * np.sqrt(target.variance)
+            logs = TOWARDS * np.log(_at_least(target) / np.maximum(counts, least))
+            start[target.clique] = logs - logs.mean()
     return start
 
 
-def _at_least(column: _Target) -> Array:
-    """What a measured column counts when a model is started."""
-    least: Array = np.maximum(column.values, STARTING_SHARE * np.sqrt(column.variance))
+def _at_least(target: _Target) -> Array:
+    """What a measured cell counts when its potential begins."""
+    least: Array = np.maximum(target.values, STARTING_SHARE * np.sqrt(target.variance))
     return least
 
 
@@ -210,8 +221,6 @@ class _Descent:
         self._most = self._rate * FASTEST
         self._rounding = (ROUNDING * total) ** 2 * float(weight.max(initial=0.0)) / 2
         self._memory = Memory(len(theta))
-        work.evaluate(np.zeros_like(theta))
-        work.accept()
         self._residuals = self._standardised()
         self.loss = float(self._residuals @ self._residuals) / 2
 
@@ -245,7 +254,6 @@ class _Descent:
         self._work.evaluate(step)
         residuals = self._standardised()
         loss = float(residuals @ residuals) / 2
-        change = residuals - self._residuals
         if loss <= self.loss:
             change = residuals - self._residuals
             # How much longer the step should have been, were the residuals linear in it.
@@ -280,13 +288,14 @@ def fit(
 
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
     warm_start: a model whose potentials are the starting point for the cliques it shares with the
-    measurements. levels: coarser versions of columns that measurements may name; combinations that their bins
-    exclude have no mass. impossible: structural zeros, known beforehand; these cells have no mass, and what
-    was measured in them says nothing. iterations: at most that many steps; fewer once five of them lower the
-    loss by less than `tolerance` of itself, or what is left is rounding (0: never fewer, for the exact
-    optimum). passing: for a model that only another fit goes on from: it answers with the distribution that
-    the last step left, which is that of its potentials to within rounding, and is not calculated anew from
-    them. callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the
+    measurements, and whose marginals are where the other ones begin. levels: coarser versions of columns that
+    measurements may name; combinations that their bins exclude have no mass. impossible: structural zeros,
+    known beforehand; these cells have no mass, and what was measured in them says nothing. iterations: at
+    most that many steps; fewer once five of them lower the loss by less than `tolerance` of itself, or what is
+    left is rounding (0: never fewer, for the exact optimum). passing: for a model that only another fit goes
+    on from: it answers with the distribution that the last step left, which is that of its potentials to
+    within rounding, and is not calculated anew from them. callback(iteration, loss): after each step, and
+    first with iteration 0; the loss is that of the
     formula above. Repeated cliques count by inverse variance; the order of the measurements does not matter,
     to the last bit. ValueError: a column outside the domain, or a measurement with the wrong number of cells.
     """

@@ -5,7 +5,7 @@ its graph (`docs/design/algorithms.md` 5). Columns are bits of a Python integer,
 word and a union one instruction.
 
 The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column).
-Public inputs only; deterministic. How large the tree of more cliques would be: `tree_size.py`.
+Public inputs only; deterministic. How large the tree of more cliques would be: `tree_size`.
 """
 
 from __future__ import annotations
@@ -49,12 +49,15 @@ class ColumnSet:
                 low = implied & -implied
                 implied ^= low
                 self.finer[low.bit_length() - 1].append(index)
+        self._named: dict[Clique, tuple[int, int]] = {}
         self.known: dict[int, int] = {0: 1}
         """Of some masks, their cells."""
         self.parts: dict[tuple[int, ...], int] = {}
         """Connected parts of graphs over the columns, by the neighbourhoods of their columns (`tree_size`)."""
         self.grown: dict[tuple[int, ...], int] = {}
         """How many cells more a tree has with what a candidate adds to some parts (`tree_size`)."""
+        self.asked = self.steps = 0
+        """The bits of columns that candidates have named, and steps of eliminations made for them (`tree_size`)."""
         # A column with a single value depends on nothing: it never needs an edge.
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
@@ -73,6 +76,19 @@ class ColumnSet:
         """A column with all that is coarser, of every column that has levels: what holds them together in the
         graph."""
         return [implied | 1 << index for index, implied in enumerate(self._implied) if implied]
+
+    def named(self, clique: Clique) -> tuple[int, int]:
+        """(`bits`, `mask`) of a clique; kept, as candidates are asked about again and again."""
+        known = self._named.get(clique)
+        if known is None:
+            if len(self._named) > MAX_KNOWN:
+                self._named.clear()
+            known = self._named[clique] = self.bits(clique), self.mask(clique)
+        return known
+
+    def implied(self, column: int) -> int:
+        """The bits of what is coarser than the column of this number."""
+        return self._implied[column]
 
     def bits(self, names: Iterable[str]) -> int:
         """The bits of these names alone."""
@@ -163,7 +179,7 @@ def eliminate(columns: ColumnSet, near: list[int], without: int = 0) -> Iterator
             left[neighbour] = (known.get(joined) or cells(joined)) * count + neighbour
 
 
-def _maximal(steps: Iterable[Step]) -> list[int]:
+def maximal(steps: Iterable[Step]) -> list[int]:
     """Maximal cliques (bitmasks) of the graph that an elimination fills in.
 
     A clique lies in an earlier one if and only if one left exactly it as its rest: of the cliques that hold
@@ -203,12 +219,12 @@ def junction_tree(
     """The junction tree whose size `SizeEstimator(sizes, cliques, coarser)` reports, rooted at its largest
     clique."""
     columns = ColumnSet(sizes, coarser)
-    maximal = _maximal(eliminate(columns, graph(columns, [*map(columns.mask, cliques), *columns.ties])))
-    maximal.sort(key=lambda mask: (-columns.cells(mask), mask))
+    found = maximal(eliminate(columns, graph(columns, [*map(columns.mask, cliques), *columns.ties])))
+    found.sort(key=lambda mask: (-columns.cells(mask), mask))
     # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the
     # trees that have the running intersection property.
-    order, parents = [maximal[0]], [-1]
-    best = {mask: (mask & maximal[0], 0) for mask in maximal[1:]}
+    order, parents = [found[0]], [-1]
+    best = {mask: (mask & found[0], 0) for mask in found[1:]}
     while best:
         mask = max(best, key=lambda m: (best[m][0].bit_count(), columns.cells(m), -m))
         parents.append(best.pop(mask)[1])

@@ -17,6 +17,7 @@ this takes a sixth of the cells of a tree that has an axis for each level.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -206,8 +207,9 @@ def summed_along(values: Array, axis: int, sums: Array) -> Array:
     return found.reshape(*shape[:axis], len(sums), *shape[axis + 1 :])
 
 
+@lru_cache(1 << 10)  # a run makes chains of the same levels for every fit
 def bins_within(coarser: Level, finer: Level) -> Index:
-    """The coarser bin of each bin of the finer level. ValueError if the two are not nested."""
+    """The coarser bin of each bin of the finer level (not to be changed). ValueError if the two are not nested."""
     bins = np.array(coarser.bins, dtype=np.intp)
     found = np.zeros(finer.size, dtype=np.intp)
     found[list(finer.bins)] = bins

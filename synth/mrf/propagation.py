@@ -16,7 +16,8 @@ the measured ones. A slice with less than `EMPTY` rows is treated as if it had t
 smaller still (the final model is rebuilt from the potentials, in log space, where nothing is lost).
 `schedule.py` decides how a clique's factors and marginals share passes. A table at a coarser level than its
 clique (`levels.py`) has a second one at the clique's: factors are repeated into it, marginals summed from it,
-by one list of cell numbers.
+by one list of cell numbers. What has all the columns of its clique is summed from the clique's own table, and a clique of the
+tree that was measured is a part of `Propagation.marginals` itself.
 """
 
 from __future__ import annotations
@@ -24,20 +25,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from synth.mrf.factor import Array, Factor, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.levels import Chains, Index
-from synth.mrf.schedule import Product, Scope, Sum, merge, subscripts
+from synth.mrf.schedule import Product, Scope, Sum, merge, subscripts, sums
 
 LOG_RANGE = (
     200.0  # all factors of one step together stay within exp(+-LOG_RANGE); float64 ends near exp(+-700)
 )
 EMPTY = 1e-150  # rows; 1 / EMPTY times a step's factors still fits a float64
-_Lift = tuple[Index, Array, Array]
 TINY = 1e-300  # keeps 0 / 0 at 0 and changes no message that is not 0
+
+
+class _Lift(NamedTuple):
+    """A table at a coarser level than its node. cells: of each cell at the node's levels, the table's; coarse,
+    fine: the table's cells and those, flat; fine is None where they are the node's own table."""
+
+    cells: Index
+    coarse: Array
+    fine: Array | None
+
+    def repeat(self) -> None:
+        """Fill the finer cells from the table's."""
+        np.take(self.coarse, self.cells, out=self.fine, mode="clip")
+
+    def sum(self, values: Array) -> None:
+        """Fill the table from the finer cells `values`."""
+        self.coarse[:] = np.bincount(self.cells, values.reshape(-1), len(self.coarse))
 
 
 def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
@@ -105,8 +123,14 @@ class Propagation:
         self._factors = np.ones_like(self.marginals)
         self.bound = LOG_RANGE / max(1, len(cliques))
 
-        self._beliefs = [np.empty(self._shape(node)) for node in tree.nodes]
-        self._trials = [np.empty(self._shape(node)) for node in tree.nodes]
+        # The measured clique that is all of a node, if one is: its part of `marginals` is the node's table.
+        own = {at: k for k, at in enumerate(homes) if self.layouts[k] == tree.nodes[at]}
+        self._current = np.zeros_like(self.marginals)
+        current, marginals = self.views(self._current), self.views(self.marginals)
+        shapes = list(map(self._shape, tree.nodes))
+        self._beliefs = [current[own[at]] if at in own else np.empty(of) for at, of in enumerate(shapes)]
+        self._trials = [marginals[own[at]] if at in own else np.empty(of) for at, of in enumerate(shapes)]
+        self._exchanged = [at for at in range(len(shapes)) if at not in own]
         # Per separator: the upward message, the trial's mass, the inverse of the current mass, trial mass /
         # message. Parts of the tree without a common column need no messages; each is scaled to the total by
         # itself.
@@ -121,45 +145,45 @@ class Propagation:
         )
         self._linked = [bool(separator) for separator in tree.separators]
         scopes: list[list[Scope]] = [[] for _ in tree.nodes]
-        # Tables at a coarser level than their node: (cell numbers, the table, flat, the node's, flat).
         self._lifted_factors: list[_Lift] = []
         self._lifted_inverses: list[_Lift] = []
         self._lifted_messages: list[_Lift | None] = [None] * len(tree.nodes)
         self._lifted_margins: list[list[_Lift]] = [[] for _ in tree.nodes]
 
-        def raised(values: Array, columns: Clique, node: Clique) -> tuple[Clique, Array, _Lift | None]:
-            names = chains.at(columns, node)
-            if names == columns:
-                return columns, values, None
-            names = tuple(name for name in node if name in names)
-            values_there = np.zeros(self._shape(names))
-            cells = chains.cells_of(columns, names)
-            return names, values_there, (cells, values.reshape(-1), values_there.reshape(-1))
+        self._cells: dict[tuple[Clique, Clique], Index] = {}
 
-        for k, (factor, margin) in enumerate(
-            zip(self.views(self._factors), self.views(self.marginals), strict=True)
-        ):
-            columns, factor, lift = raised(factor, self.layouts[k], tree.nodes[homes[k]])
+        def margin_of(values: Array, columns: Clique, at: int) -> tuple[Array | None, bool]:
+            """Where to sum a marginal of a node into, None if that is the node's own table; whether it is."""
+            names, finer, lift = self._raised(values, columns, tree.nodes[at])
+            whole = names == tree.nodes[at]
+            if lift:
+                self._lifted_margins[at].append(lift._replace(fine=None) if whole else lift)
+            return (None if whole else finer), whole
+
+        for k, (factor, margin) in enumerate(zip(self.views(self._factors), marginals, strict=True)):
+            columns, at = self.layouts[k], homes[k]
+            target, whole = margin_of(margin, columns, at)
+            columns, factor, lift = self._raised(factor, columns, tree.nodes[at])
             if lift:
                 self._lifted_factors.append(lift)
-                columns, margin, down = raised(margin, self.layouts[k], tree.nodes[homes[k]])
-                assert down is not None
-                self._lifted_margins[homes[k]].append(down)
-            scopes[homes[k]].append(Scope(columns, factor, margin))
+            scopes[at].append(Scope(columns, factor, target, whole=whole))
+        self._to_separator: list[tuple[str, Array, _Lift | None]] = []
+        self._ratio_views: list[tuple[Array, _Lift | None]] = []
         for index, (parent, separator) in enumerate(zip(tree.parents, tree.separators, strict=True)):
+            node = tree.nodes[index]
+            columns, message, down = self._raised(self._messages[index], separator, node)
+            self._to_separator.append((subscripts(node, columns), message, down))
+            columns, ratio, lift = self._raised(self._ratios[index], separator, node)
+            self._ratio_views.append((aligned(ratio, columns, node), lift))
             if separator:
-                columns, inverse, lift = raised(self._inverses[index], separator, tree.nodes[index])
+                columns, inverse, lift = self._raised(self._inverses[index], separator, node)
                 if lift:
                     self._lifted_inverses.append(lift)
                 scopes[index].append(Scope(columns, inverse, None, read_only=True))
-                columns, message, lift = raised(self._messages[index], separator, tree.nodes[parent])
-                mass = self._masses[index]
-                if lift:
-                    self._lifted_messages[index] = lift
-                    columns, mass, down = raised(mass, separator, tree.nodes[parent])
-                    assert down is not None
-                    self._lifted_margins[parent].append(down)
-                scopes[parent].append(Scope(columns, message, mass, read_only=True))
+                mass, whole = margin_of(self._masses[index], separator, parent)
+                columns, message, lift = self._raised(self._messages[index], separator, tree.nodes[parent])
+                self._lifted_messages[index] = lift
+                scopes[parent].append(Scope(columns, message, mass, read_only=True, whole=whole))
         tops = [merge(held, sizes, node) for held, node in zip(scopes, tree.nodes, strict=True)]
         self._small: list[list[Product]] = [
             [step for top in held for step in top.products()] for held in tops
@@ -168,18 +192,20 @@ class Propagation:
             [aligned(top.factor, top.columns, node) for top in held]
             for held, node in zip(tops, tree.nodes, strict=True)
         ]
-        self._down: list[list[tuple[str, Array]]] = [
-            [(subscripts(node, top.columns), top.margin) for top in held if top.margin is not None]
-            for held, node in zip(tops, tree.nodes, strict=True)
-        ]
-        self._sums: list[list[Sum]] = [[step for top in held for step in top.sums()] for held in tops]
-        self._to_separator: list[tuple[str, Array, _Lift | None]] = []
-        self._ratio_views: list[tuple[Array, _Lift | None]] = []
-        for index, (node, separator) in enumerate(zip(tree.nodes, tree.separators, strict=True)):
-            columns, message, down = raised(self._messages[index], separator, node)
-            self._to_separator.append((subscripts(node, columns), message, down))
-            columns, ratio, lift = raised(self._ratios[index], separator, node)
-            self._ratio_views.append((aligned(ratio, columns, node), lift))
+        self._sums: list[list[Sum]] = [sums(held, node) for held, node in zip(tops, tree.nodes, strict=True)]
+
+    def _raised(self, values: Array, columns: Clique, node: Clique) -> tuple[Clique, Array, _Lift | None]:
+        """A table at the levels of a node that holds its columns: names, cells, and how these follow from the
+        table if they are not its own."""
+        names = self._chains.at(columns, node)
+        if names == columns:
+            return columns, values, None
+        names = tuple(name for name in node if name in names)
+        cells = self._cells.get((columns, names))
+        if cells is None:
+            cells = self._cells[columns, names] = self._chains.cells_of(columns, names)
+        finer = np.empty(self._shape(names))
+        return names, finer, _Lift(cells, values.reshape(-1), finer.reshape(-1))
 
     def _arranged(self, clique: Clique, node: Clique) -> Clique:
         """The clique's names in the order of the node's columns."""
@@ -196,20 +222,16 @@ class Propagation:
         return [flat[part].reshape(shape) for part, shape in zip(self.parts, self._shapes, strict=True)]
 
     def start(self, potentials: Sequence[Factor]) -> None:
-        """Make the distribution proportional to the product of `potentials` (log space) the current one."""
-        tree = self._tree
-        for index, conditional in enumerate(conditionals(tree, self._chains, potentials)):
-            belief = self._beliefs[index]
-            belief[...] = conditional
-            if not self._linked[index]:
-                belief *= self._total
-                continue
-            parent, separator = tree.parents[index], tree.separators[index]
-            self._masses[index][...] = self._chains.summed(
-                self._beliefs[parent], tree.nodes[parent], separator
-            )
-            belief *= self._chains.lifted(self._masses[index], separator, tree.nodes[index])
-        self._invert()
+        """Make the distribution proportional to the product of `potentials` (log space) the current one, and
+        `marginals` its own."""
+        nodes, separators = self._tree.nodes, self._tree.separators
+        for index, conditional in enumerate(conditionals(self._tree, self._chains, potentials)):
+            outer: Array | float = self._total
+            if self._linked[index]:
+                outer = self._chains.lifted(self._masses[index], separators[index], nodes[index])
+            np.multiply(conditional, outer, out=self._trials[index])
+            self._collect(index)
+        self.accept()
 
     def conditionals(self) -> list[Array]:
         """Conditional of each node given its separator, of the current distribution."""
@@ -229,14 +251,14 @@ class Propagation:
         np.maximum(self._flat_masses, EMPTY, out=self._flat_inverses)
         np.reciprocal(self._flat_inverses, out=self._flat_inverses)
         for lift in self._lifted_inverses:
-            _raise(lift)
+            lift.repeat()
 
     def evaluate(self, step: Array) -> None:
         """Set `marginals` to those after the potentials change by `step` (flat, each entry within `bound`)."""
         np.exp(step, out=self._factors)
         for lift in self._lifted_factors:
-            _raise(lift)
-        trials, linked, einsum, multiply = self._trials, self._linked, np.einsum, np.multiply
+            lift.repeat()
+        trials, linked, multiply = self._trials, self._linked, np.multiply
         for index in range(len(trials) - 1, -1, -1):
             for left, right, out in self._small[index]:
                 multiply(left, right, out=out)
@@ -248,41 +270,38 @@ class Propagation:
                 np.copyto(trial, source)
             if linked[index]:
                 expression, message, down = self._to_separator[index]
-                einsum(expression, trial, out=message)
-                if down:
-                    _sum(down)
+                if down is None:
+                    np.einsum(expression, trial, out=message)
+                elif message.size == trial.size:
+                    down.sum(trial)
+                else:
+                    np.einsum(expression, trial, out=message)
+                    down.sum(message)
                 if up := self._lifted_messages[index]:
-                    _raise(up)
+                    up.repeat()
         self._flat_messages += TINY
         for index, trial in enumerate(trials):
             if linked[index]:
                 np.divide(self._masses[index], self._messages[index], out=self._ratios[index])
                 ratio, up = self._ratio_views[index]
                 if up:
-                    _raise(up)
+                    up.repeat()
                 trial *= ratio
             else:
                 trial *= self._total / trial.sum()
-            for expression, margin in self._down[index]:
-                einsum(expression, trial, out=margin)
-            for expression, larger, margin in self._sums[index]:
-                einsum(expression, larger, out=margin)
-            for lift in self._lifted_margins[index]:
-                _sum(lift)
+            self._collect(index)
+
+    def _collect(self, index: int) -> None:
+        """Sum a node's trial down to its marginals, and to the masses of its children's separators."""
+        trial = self._trials[index]
+        for expression, source, margin in self._sums[index]:
+            np.einsum(expression, trial if source is None else source, out=margin)
+        for lift in self._lifted_margins[index]:
+            lift.sum(trial if lift.fine is None else lift.fine)
 
     def accept(self) -> None:
         """Make the distribution last evaluated the current one."""
-        self._beliefs, self._trials = self._trials, self._beliefs
+        for index in self._exchanged:
+            self._beliefs[index], self._trials[index] = self._trials[index], self._beliefs[index]
+        np.copyto(self._current, self.marginals)
         self._invert()
-
-
-def _raise(lift: _Lift) -> None:
-    """Repeat a table's cells along finer axes."""
-    cells, coarse, fine = lift
-    np.take(coarse, cells, out=fine, mode="clip")
-
-
-def _sum(lift: _Lift) -> None:
-    """Sum finer cells into a table's."""
-    cells, coarse, fine = lift
-    coarse[:] = np.bincount(cells, fine, len(coarse))

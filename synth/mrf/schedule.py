@@ -26,7 +26,7 @@ CALL_CELLS = (
 )
 
 Product = tuple[Array, Array, Array]  # left, right, out
-Sum = tuple[str, Array, Array]  # einsum subscripts, source, out
+Sum = tuple[str, Array | None, Array]  # einsum subscripts, source (None: the clique's own table), out
 
 
 @lru_cache(1 << 14)
@@ -42,7 +42,8 @@ class Scope:
     out.
 
     `parts` are scopes inside this one: their factors go into `factor` first, their marginals are summed from
-    `margin`. The factor of a scope that is `read_only` must survive, so nothing is merged into it in place.
+    `margin`. The factor of a scope that is `read_only` must survive, so nothing is merged into it in place. A
+    scope that is `whole` has all the clique's columns: the clique's own table is its marginal, without a copy.
     """
 
     columns: Clique
@@ -51,6 +52,7 @@ class Scope:
     read_only: bool = False
     parts: list[Scope] = field(default_factory=list)
     merged: bool = False  # made by `merge`: the factor is the product of the parts and nothing else
+    whole: bool = False
 
     def products(self) -> list[Product]:
         """The multiplications, in order, after which `factor` includes all the parts."""
@@ -61,15 +63,17 @@ class Scope:
             factors = factors[2:]
         return steps + [(self.factor, factor, self.factor) for factor in factors]
 
-    def sums(self) -> list[Sum]:
-        """The summations, in order, that fill the parts' marginals from this scope's."""
-        steps: list[Sum] = []
-        for part in self.parts:
-            if part.margin is not None and self.margin is not None:
-                if part.margin is not self.margin:
-                    steps.append((subscripts(self.columns, part.columns), self.margin, part.margin))
-                steps += part.sums()
-        return steps
+
+def sums(parts: Sequence[Scope], columns: Clique, margin: Array | None = None) -> list[Sum]:
+    """The summations, in order, that fill the marginals of `parts` from a table over `columns` (None: the
+    clique's own)."""
+    steps: list[Sum] = []
+    for part in parts:
+        if part.margin is not None and part.margin is not margin:
+            steps.append((subscripts(columns, part.columns), margin, part.margin))
+        if part.whole or part.margin is not None:
+            steps += sums(part.parts, part.columns, part.margin)
+    return steps
 
 
 def merge(scopes: Sequence[Scope], sizes: Mapping[str, int], clique: Clique) -> list[Scope]:
@@ -103,9 +107,10 @@ def merge(scopes: Sequence[Scope], sizes: Mapping[str, int], clique: Clique) -> 
             first.parts.append(second)
             scopes.append(first)
         else:
-            shape = tuple(sizes[name] for name in columns)
-            margin = (
-                first.margin if first.columns == columns and first.margin is not None else np.empty(shape)
-            )
-            scopes.append(Scope(columns, np.empty(shape), margin, parts=[first, second], merged=True))
+            shape, whole = tuple(sizes[name] for name in columns), columns == clique
+            margin = first.margin if first.columns == columns else None
+            if margin is None and not whole:
+                margin = np.empty(shape)
+            parts = [first, second]
+            scopes.append(Scope(columns, np.empty(shape), margin, parts=parts, merged=True, whole=whole))
     return scopes

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Codes = NDArray[np.int32]
     Faults = list[tuple[NDArray[np.bool_], str]]
 
 _CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
@@ -67,12 +68,12 @@ class Coder:
         self.absent = 0
         self.unlisted = 0
 
-    def code(self, values: pa.Array) -> tuple[NDArray[np.int64], list[Misfit]]:
-        """The codes of a block, int64 in 0..size-1, and the first row of each kind of misfit (these rows get
+    def code(self, values: pa.Array) -> tuple[Codes, list[Misfit]]:
+        """The codes of a block, int32 in 0..size-1, and the first row of each kind of misfit (these rows get
         code 0)."""
         values = plain(values)
         if unfit := _unfit(values.type, self.column):
-            return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
+            return np.zeros(len(values), np.int32), [Misfit(None, unfit)]
         distinct = Distinct(values) if _text(values.type) or self.column.textual else None
         absent = _absent(values, distinct)
         codes, faults = self._present(values, distinct)
@@ -94,7 +95,7 @@ class Coder:
                 misfits.append(Misfit(int(bad.argmax()), reason, np.flatnonzero(bad)))
         return codes, misfits
 
-    def _present(self, values: pa.Array, distinct: Distinct | None) -> tuple[NDArray[np.int64], Faults]:
+    def _present(self, values: pa.Array, distinct: Distinct | None) -> tuple[Codes, Faults]:
         """Codes and faults of the values that are there; anything where one is missing."""
 
         column = self.column
@@ -106,7 +107,7 @@ class Coder:
             return self._bins(_moments(distinct, column) if dated else _numbers(values, distinct), distinct)
         assert distinct is not None
         texts = [written(value) for value in distinct.values.to_pylist()]
-        codes = distinct.lookup([column.read(text) for text in texts], -1)
+        codes = distinct.lookup([column.read(text) for text in texts], np.int32(-1))
         if column.unlisted >= 0:
             self.unlisted += int(
                 np.count_nonzero((codes < 0) & distinct.lookup([bool(text) for text in texts], False))
@@ -114,9 +115,7 @@ class Coder:
             codes[codes < 0] = column.unlisted
         return codes, [(codes < 0, column.unread)]
 
-    def _bins(
-        self, numbers: NDArray[np.float64], distinct: Distinct | None
-    ) -> tuple[NDArray[np.int64], Faults]:
+    def _bins(self, numbers: NDArray[np.float64], distinct: Distinct | None) -> tuple[Codes, Faults]:
 
         column = self.column
         outside = (numbers < column.low) | (numbers > column.high)
@@ -132,7 +131,7 @@ class Coder:
                     f"the number is not an integer, and the study declares {column.integral_by} for this column",
                 )
             )
-        codes = np.searchsorted(self._interior, numbers, side="right").astype(np.int64, copy=False)
+        codes = np.searchsorted(self._interior, numbers, side="right").astype(np.int32)
         if column.zero:
             codes += codes >= column.zero_code
             codes[nothing] = column.zero_code
@@ -222,9 +221,7 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
 
-def _codes(
-    values: pa.Array, distinct: Distinct | None, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[Codes, NDArray[np.bool_]]:
     """Codes that were given, and where they are none."""
 
     if distinct is not None:
@@ -240,7 +237,7 @@ def _codes(
     if given.dtype.kind == "f":
         bad |= ~(given == np.floor(given))
         given = np.where(bad, 0, given)
-    return given.astype(np.int64), bad
+    return given.astype(np.int32), bad
 
 
 def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ class Constraints:
         self.broken = {one.text: 0 for one in domain.constraints}
 
     def look(
-        self, codes: Mapping[str, NDArray[np.int64]]
+        self, codes: Mapping[str, NDArray[np.int32]]
     ) -> tuple[list[tuple[str, Misfit]], NDArray[np.bool_] | None]:
         """What is refused of a block, with the name of a column; or which of its rows are kept, None: all."""
         misfits, kept = [], None

@@ -158,7 +158,7 @@ class Scan:
         self.refusals: dict[tuple[str, str], Refusal] = {}
         """By column and reason."""
 
-    def blocks(self, block_rows: int, *, stop: bool) -> Iterator[dict[str, NDArray[np.int64]]]:
+    def blocks(self, block_rows: int, *, stop: bool) -> Iterator[dict[str, NDArray[np.int32]]]:
         """Codes per column, block by block; with `stop`, ends at the first misfit. Raises `DataRefused` if
         unreadable."""
         self._check_units()

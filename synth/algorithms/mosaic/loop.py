@@ -41,7 +41,7 @@ from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.inherit import inherit, rake_again
-from synth.algorithms.mosaic.model_size import ModelSize, Room
+from synth.algorithms.mosaic.model_size import Room
 from synth.algorithms.mosaic.plan import BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
@@ -415,14 +415,14 @@ class MosaicRun(Heir):
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
         less than `rest` would remain."""
         kept: list[Priced] = []
-        price = Fraction(0)
+        price, size = Fraction(0), self._room.size
+        mb = size.mb
         for pick in chosen:
-            size = ModelSize(self, [p.candidate for p in kept])
-            grown = size.beside(pick.candidate, self._limit_mb)
-            fits = grown <= self._limit_mb or grown == size.mb
+            grown = size.together([p.candidate for p in (*kept, pick)], max(self._limit_mb, mb))
+            fits = grown <= self._limit_mb or grown == mb
             if fits and price + pick.rho <= self.left:
                 kept.append(pick)
-                price += pick.rho
+                price, mb = price + pick.rho, grown
             else:
                 if not fits:
                     self._room.recount(pick.candidate)

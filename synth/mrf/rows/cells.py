@@ -53,11 +53,14 @@ class CellTargets:
 
 
 class AcrossCells:
-    """Exchanges of one side's columns. width: targets whose counts may change."""
+    """Exchanges of one side's columns.
+
+    width: targets whose counts may change. changed: of each of these its first cell, its columns of the side,
+    and its other ones. surplus: of all cells.
+    """
 
     def __init__(self, targets: CellTargets, changed: Sequence[tuple[int, Strides, Strides]]) -> None:
-        """changed: of each of these targets its first cell, its columns of the side, and its other ones."""
-        self._targets, self._changed = targets, changed
+        self.changed, self.surplus = changed, targets.surplus
         self.width = len(changed)
 
     def look(self, codes: Codes) -> None:
@@ -65,7 +68,7 @@ class AcrossCells:
         shape = self.width, codes.shape[2]
         cells, step = np.empty((2, *shape), dtype=np.int32), np.empty(shape, dtype=np.int32)
         moved = np.empty(shape, dtype=bool)
-        for place, (first, side, others) in enumerate(self._changed):
+        for place, (first, side, others) in enumerate(self.changed):
             by_side, by_others = _coded(codes, side), _coded(codes, others)
             np.not_equal(by_others[0], by_others[1], out=moved[place])
             np.subtract(by_side[1], by_side[0], out=step[place])
@@ -88,11 +91,14 @@ class AcrossCells:
         cells[:2] = left
         np.add(left[0], by, out=cells[2])
         np.subtract(left[1], by, out=cells[3])
-        price = self._targets.surplus.take(cells)
+        price = self.surplus.take(cells)
         price *= _TWICE
         price += 1
         np.clip(price, -1, 1, out=price)
-        by_pair = np.bincount(self._pair[part] - start, price.sum(axis=0), stop - start)
+        of_target = price[0] + price[1]  # one by one: NumPy's own order depends on the shape
+        of_target += price[2]
+        of_target += price[3]
+        by_pair = np.bincount(self._pair[part] - start, of_target, stop - start)
         return by_pair.astype(np.float64, copy=False)
 
     def exchanged(self, good: Index) -> None:
@@ -101,8 +107,8 @@ class AcrossCells:
         chosen = np.zeros(int(pair[-1]) + 1 if len(pair) else 0, dtype=bool)
         chosen[good[good < len(chosen)]] = True
         made = self._cells.take(np.flatnonzero(chosen.take(pair)), axis=1)
-        np.add.at(self._targets.surplus, made[:2].reshape(-1), np.float32(-1))
-        np.add.at(self._targets.surplus, made[2:].reshape(-1), np.float32(1))
+        np.add.at(self.surplus, made[:2].reshape(-1), np.float32(-1))
+        np.add.at(self.surplus, made[2:].reshape(-1), np.float32(1))
 
     def close(self) -> None:
         """Nothing is kept apart from the targets."""

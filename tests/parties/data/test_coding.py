@@ -19,7 +19,7 @@ from tests.parties.data.tables import CANARY
 
 def coded(column: Column, values: list[object], kind: pa.DataType | None = None) -> list[int]:
     codes, misfits = Coder(column).code(pa.array(values, kind))
-    assert misfits == [] and codes.dtype == "int64"
+    assert misfits == [] and codes.dtype == "int32"
     return list(map(int, codes))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from synth.mrf import Measurement, Model, fit
-from synth.mrf.fit import estimate_total
+from synth.mrf.fit import STARTING_SHARE, TOWARDS, estimate_total
 from tests.synth.mrf.problems import Array, cells, loss, problems, project
 
 
@@ -202,6 +202,31 @@ def test_a_warm_start_continues_where_the_model_was() -> None:
         callback=lambda _, value: again.append(value),
     )
     assert again[0] == pytest.approx(loss(before, measurements[:4]), rel=1e-2)
+
+
+def test_a_joint_marginal_new_to_a_warm_start_begins_half_way_to_what_was_measured() -> None:
+    sizes = {"a": 3, "b": 2}
+    columns = [
+        Measurement(("a",), np.array([50.0, 30, 20]), 1.0),
+        Measurement(("b",), np.array([60.0, 40]), 1.0),
+    ]
+    before = fit(sizes, columns, total=100.0, tolerance=0.0)
+    values = np.array([45.0, 5, 10, 20, 5, 15])
+    joint = Measurement(("a", "b"), values, 1.0)
+    begun = fit(sizes, [*columns, joint], total=100.0, warm_start=before, iterations=0)
+    expected = before.marginal(("a", "b"))
+    expected = expected * (values / expected) ** TOWARDS
+    assert begun.marginal(("a", "b")) == pytest.approx(expected * 100 / expected.sum(), rel=1e-9)
+
+
+def test_noise_below_nothing_of_a_new_joint_marginal_empties_no_cell() -> None:
+    """A measured cell counts as `STARTING_SHARE` of a standard deviation at least, and so does the model's."""
+    sizes = {"a": 2, "b": 2}
+    before = fit(sizes, [], total=100.0)
+    joint = Measurement(("a", "b"), np.array([60.0, 45, 40, -1e6]), 25.0)
+    begun = fit(sizes, [joint], total=100.0, warm_start=before, iterations=0)
+    counts = begun.marginal(("a", "b"))
+    assert counts[3] / counts[1] == pytest.approx((STARTING_SHARE * 5 / 45) ** TOWARDS, rel=1e-9)
 
 
 HOSTILE: dict[str, tuple[dict[str, int], list[Measurement], float | None]] = {

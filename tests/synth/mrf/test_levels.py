@@ -160,7 +160,7 @@ def test_a_random_model_answers_at_every_level_as_its_joint_distribution(
 
 @settings(max_examples=100, deadline=None)
 @given(layered(), st.integers(0, 2**32 - 1))
-def test_a_step_of_a_random_model_gives_the_marginals_of_its_joint_distribution(
+def test_steps_of_a_random_model_give_the_marginals_of_its_joint_distribution(
     problem: tuple[dict[str, int], dict[str, Level], list[tuple[str, ...]]], seed: int
 ) -> None:
     sizes, levels, cliques = problem
@@ -169,7 +169,7 @@ def test_a_step_of_a_random_model_gives_the_marginals_of_its_joint_distribution(
     work = Propagation(junction_tree(chains.sizes, cliques, chains.coarser), chains, cliques, 50.0)
     theta = rng.normal(0, 1, work.marginals.size)
     work.start([Factor(layout, view) for layout, view in zip(work.layouts, work.views(theta), strict=True)])
-    for _ in range(2):
+    for _ in range(int(rng.integers(3))):
         step = rng.normal(0, 1, theta.size).clip(-work.bound, work.bound)
         work.evaluate(step)
         work.accept()

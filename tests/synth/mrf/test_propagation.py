@@ -39,14 +39,19 @@ def test_marginals_follow_every_step(data: st.DataObject, size: float) -> None:
     work = Propagation(junction_tree(sizes, cliques), Chains(sizes, {}), cliques, total)
     theta = rng.normal(0, 3, work.marginals.size)
     work.start([Factor(layout, view) for layout, view in zip(work.layouts, work.views(theta), strict=True)])
-    for kept in (True, False, True, True, False):
-        step = np.clip(rng.normal(0, size * work.bound, theta.size), -work.bound, work.bound)
-        work.evaluate(step)
-        table = joint(sizes, _in_domain_order(work, cliques, theta + step), total)
+
+    def check(potentials: Array) -> None:
+        table = joint(sizes, _in_domain_order(work, cliques, potentials), total)
         for layout, margin in zip(work.layouts, work.views(work.marginals), strict=True):
             np.testing.assert_allclose(
                 margin.reshape(-1), project(sizes, table, layout), rtol=1e-7, atol=1e-9 * total
             )
+
+    check(theta)
+    for kept in (True, False, True, True, False):
+        step = np.clip(rng.normal(0, size * work.bound, theta.size), -work.bound, work.bound)
+        work.evaluate(step)
+        check(theta + step)
         if kept:
             work.accept()
             theta += step

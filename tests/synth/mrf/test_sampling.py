@@ -171,10 +171,10 @@ def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.Monke
 
 def test_of_many_rows_a_sweep_looks_at_others_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
-    everybody = next(balance._windows(100, 1000, rng))
+    everybody = next(balance._windows(100, balance._window(100, 1000), rng))
     assert sorted(everybody) == list(range(100))
     monkeypatch.setattr(balance, "MAX_WORK", 30 * 1000 * 10.0)
-    windows = balance._windows(100, 1000, rng)
+    windows = balance._windows(100, balance._window(100, 1000), rng)
     seen = [next(windows) for _ in range(10)]
     assert all(len(set(window.tolist())) == 30 for window in seen)
     assert [np.bincount(np.concatenate(seen), minlength=100).tolist()] == [[3] * 100]
@@ -200,3 +200,33 @@ def test_rows_that_are_looked_at_in_parts_are_rearranged_as_well(monkeypatch: py
 def test_a_negative_number_of_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="must not be negative, got -1"):
         fit({"a": 2}, []).sample(-1, np.random.default_rng(0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 30), st.sampled_from([20, 700, 5000]), st.integers(0, 2**32 - 1))
+def test_costs_of_pairs_of_columns_are_exact_sums(columns: int, rows: int, seed: int) -> None:
+    """Whatever the order of a product of matrices: as float64 sums them, which has bits to spare."""
+    rng = np.random.default_rng(seed)
+    sizes = {f"c{index}": int(rng.integers(1, 6)) for index in range(columns)}
+    values = np.stack([rng.integers(0, size, rows) for size in sizes.values()]).astype(np.int32)
+    answers: dict[tuple[str, ...], Array] = {
+        pair: rng.exponential(5, cells(sizes, pair)) + 0.1 for pair in combinations(sizes, 2)
+    }
+    side = sorted(rng.choice(columns, columns // 2, replace=False).tolist())
+    judge = PairTargets(sizes, answers, values).across(side)
+    assert judge is not None
+    judge.look(values.reshape(columns, 2, rows // 2))
+    found = judge.costs(0, rows // 2)
+    place = judge.starts[:-1, None] + values  # of each value among all
+    surplus = judge.surplus.astype(np.float64)
+    less, more = ((np.abs(surplus + step) - np.abs(surplus)) * judge.is_target for step in (-1, 1))
+    of_side = np.searchsorted(judge.cells, judge.starts[side])[:, None] + values[side]
+    for pair in range(0, rows // 2, 7):
+        wanted = 0.0
+        for other in set(range(columns)) - set(side):
+            a, b = place[other, pair], place[other, pair + rows // 2]
+            to_a, to_b = of_side[:, pair], of_side[:, pair + rows // 2]
+            unlike = (to_a != to_b) & (a != b)
+            costs = less[a, to_a] + less[b, to_b] + more[a, to_b] + more[b, to_a]
+            wanted += float(costs[unlike].sum())
+        assert found[pair] == wanted

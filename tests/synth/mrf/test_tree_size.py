@@ -98,3 +98,7 @@ def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.Dat
             limited = estimator.with_clique(candidate, limit)
             assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
             assert estimator.with_clique(candidate) == expected
+        some = candidates[: data.draw(st.integers(0, 4))]
+        assert estimator.with_cliques(some) == eliminated(
+            chains, [*had, *some], loose - {name for clique in some for name in clique}
+        )

@@ -33,10 +33,8 @@ from mpc_protocols.backends.replicated.proof.kernel.builder import (
     DOUBLE,
     PAIR,
     VECTOR,
-    WORD,
     Code,
     lanes,
-    word,
 )
 from mpc_protocols.backends.replicated.proof.kernel.layout import (
     GROUP,
@@ -47,6 +45,7 @@ from mpc_protocols.backends.replicated.proof.kernel.layout import (
     TABULATED,
     VECTORS,
 )
+from mpc_protocols.process.compiled.builder import WORD, word
 
 
 def module(clmul_bits: int) -> str:
@@ -212,14 +211,14 @@ def _times(made: Any) -> None:
             for row in range(TABULATED):
                 offset = builder.mul(word(row), arguments["stride"])
                 address = code.at(arguments["rows"], first, offset, start)
-                code.prefetch(address)
+                code.ahead(address)
                 of_row = code.load(address)
                 sums += [code.xor(of_row, one) if number else of_row for number, one in enumerate(sums)]
             for number, one in enumerate(sums):
                 code.store(one, code.at(arguments["room"], table, word(number * LANES)))
         with code.loop(word(ROWS)) as row:
             address = code.at(arguments["into"], builder.mul(row, arguments["into_stride"]), start)
-            code.prefetch(address)
+            code.ahead(address)
             result = code.load(address)
             for group in range(groups):
                 place = code.load(code.at(arguments["picks"], code.times(groups, row), word(group)), WORD)

@@ -1,20 +1,15 @@
 """The kernel as this machine runs it: compiled when it is first asked for, in a tenth of a second; None where
 it cannot be.
 
-It needs llvmlite (`make kernel`, or the extra `kernel`), a processor of the x86-64 kind with carry-less
-products, and leave to run what is compiled; and what it computes then must be what NumPy does. Where anything
-of this is missing, NumPy computes the same, bit for bit: nobody can tell from a message which of the two a
-party has.
+It needs what any compiled code here does (`mpc_protocols.process.compiled`) and a processor of the x86-64 kind
+with carry-less products. Where anything is missing, NumPy computes the same, bit for bit: nobody can tell from
+a message which of the two a party has.
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
-from functools import lru_cache
-from importlib.util import find_spec
-from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +27,22 @@ from mpc_protocols.backends.replicated.proof.kernel.layout import (
     plan,
 )
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.process.compiled.library import ADDRESS, WORD, CompiledOnce, address, functions
+from mpc_protocols.process.later import Later
 
-_ADDRESS, _WORD = ctypes.c_void_p, ctypes.c_uint64
+if TYPE_CHECKING:
+    from llvmlite import binding
+
+    from mpc_protocols.backends.replicated.proof.kernel import code
+else:
+    binding = Later("llvmlite.binding")
+    code = Later("mpc_protocols.backends.replicated.proof.kernel.code")
+
 _SIGNATURES = {
-    "products": (_ADDRESS, _WORD, _ADDRESS, _WORD, _ADDRESS, _WORD, _ADDRESS, _WORD, _ADDRESS, _ADDRESS),
-    "reduced": (_ADDRESS, _ADDRESS),
-    "powers": (_ADDRESS, _WORD, _ADDRESS),
-    "times": (_ADDRESS, _WORD, _ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD),
+    "products": (ADDRESS, WORD, ADDRESS, WORD, ADDRESS, WORD, ADDRESS, WORD, ADDRESS, ADDRESS),
+    "reduced": (ADDRESS, ADDRESS),
+    "powers": (ADDRESS, WORD, ADDRESS),
+    "times": (ADDRESS, WORD, ADDRESS, ADDRESS, ADDRESS, WORD, WORD),
 }
 WORTH_COMPILING = 1 << 15
 """Words: NumPy takes about as long for a proof of these as compiling does."""
@@ -50,23 +54,9 @@ class Kernel:
 
     def __init__(self, features: dict[str, bool]) -> None:
         """features: of this processor, by LLVM's names; `pclmul` is among them."""
-        from llvmlite import binding
-
-        from mpc_protocols.backends.replicated.proof.kernel import code
-
         wide = features.get("vpclmulqdq")
         bits = 512 if wide and features.get("avx512f") else 256 if wide and features.get("avx2") else 128
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        machine = binding.Target.from_default_triple().create_target_machine(
-            cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=2
-        )
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(code.module(bits)), machine)
-        self._engine.finalize_object()
-        self._call = {
-            name: ctypes.CFUNCTYPE(None, *kinds)(self._engine.get_function_address(name))
-            for name, kinds in _SIGNATURES.items()
-        }
+        self._call = functions(code.module(bits), _SIGNATURES)
         self._plan, self._steps = plan()
 
     def powers(self, point: bytes, words: int) -> Words:
@@ -74,8 +64,7 @@ class Kernel:
         column."""
         count, turned = -(-words // 2), np.frombuffer(point, np.uint64).byteswap()
         found = np.zeros(2 * count + LANES, np.uint64)
-        if count:  # its loop runs once at least
-            self._call["powers"](_at(turned), count, _at(found))
+        self._call["powers"](address(turned), count, address(found))
         found[2 * count :] = 0
         return found
 
@@ -85,8 +74,8 @@ class Kernel:
         x, y = _whole_columns(x), _whole_columns(y)
         room = np.empty(2 * OUTER * GROUP * _BLOCK, np.uint64)
         sums = np.zeros(_POINTS * 3 * LANES, np.uint64)
-        fixed = (_at(self._plan), self._steps, _at(room), _at(sums))
-        call, at_x, at_y, at_powers = self._call["products"], _at(x), _at(y), _at(powers)
+        fixed = (address(self._plan), self._steps, address(room), address(sums))
+        call, at_x, at_y, at_powers = self._call["products"], address(x), address(y), address(powers)
         (of_row_x, of_entry_x, _), (of_row_y, of_entry_y, _) = x.strides, y.strides
         for entry in range(entries):
             for start in range(0, words, _BLOCK):
@@ -95,7 +84,7 @@ class Kernel:
                     at + entry * stride + 8 * start for at, stride in ((at_x, of_entry_x), (at_y, of_entry_y))
                 )
                 call(left, of_row_x // 8, right, of_row_y // 8, at_powers + 8 * start, columns, *fixed)
-        self._call["reduced"](_at(sums), _at(into))
+        self._call["reduced"](address(sums), address(into))
 
     def add_times(self, rows: Words, matrix: NDArray[np.bool_], into: Words) -> None:
         """Add to rows `into` the matrix times rows, (64, words) each: see `basis.plus_times`. into:
@@ -122,13 +111,14 @@ class Kernel:
 
     def _times(self, rows: Words, picks: NDArray[np.uint64], room: Words, into: Words, columns: int) -> None:
         self._call["times"](
-            _at(rows), rows.strides[0] // 8, _at(picks), _at(room), _at(into), into.strides[0] // 8, columns
+            address(rows),
+            rows.strides[0] // 8,
+            address(picks),
+            address(room),
+            address(into),
+            into.strides[0] // 8,
+            columns,
         )
-
-
-def _at(array: NDArray[np.uint64] | Blocks) -> int:
-    """The address of an array, which the caller holds until the call returns."""
-    return int(array.ctypes.data)
 
 
 def _whole_columns(of: Words) -> Words:
@@ -141,32 +131,10 @@ def _whole_columns(of: Words) -> Words:
     return found
 
 
-_COMPILING = Lock()
-
-
-def kernel(words: int) -> Kernel | None:
-    """The kernel, if this process can have one; compiled by the first call for so many words that this is
-    worth while."""
-    with _COMPILING:
-        worth_while = words >= WORTH_COMPILING or _compiled.cache_info().currsize
-        return _compiled() if worth_while else None
-
-
-@lru_cache(maxsize=1)
-def _compiled() -> Kernel | None:
-    if find_spec("llvmlite") is None:
-        return None
-    try:
-        from llvmlite import binding
-
-        features: dict[str, bool] = dict(binding.get_host_cpu_features())
-        if not (features.get("pclmul") and binding.get_default_triple().startswith("x86_64")):
-            return None
-        mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).close()
-        found = Kernel(features)
-    except (ImportError, AttributeError, OSError, RuntimeError):
-        return None
-    return found if _agrees(found) else None
+def _made() -> Kernel | None:
+    features: dict[str, bool] = dict(binding.get_host_cpu_features())
+    usable = features.get("pclmul") and binding.get_default_triple().startswith("x86_64")
+    return Kernel(features) if usable else None
 
 
 def _agrees(kernel: Kernel) -> bool:
@@ -198,3 +166,7 @@ def _agrees(kernel: Kernel) -> bool:
     return wanted == [read(block.tobytes()) for block in found[looked_at]] and bool(
         (np.unpackbits(into.view(np.uint8), axis=1) == sums).all()
     )
+
+
+kernel = CompiledOnce(_made, _agrees, WORTH_COMPILING)
+"""The kernel for rows of so many words, if this process can have one and that is worth while."""

@@ -3,8 +3,6 @@ where there is none."""
 
 from __future__ import annotations
 
-import mmap
-from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -16,7 +14,6 @@ from mpc_protocols.backends.replicated.proof.bit_products.basis import challenge
 from mpc_protocols.backends.replicated.proof.bit_products.functional import Functional
 from mpc_protocols.backends.replicated.proof.bit_products.grid import Grid
 from mpc_protocols.backends.replicated.proof.field import multiply, read
-from mpc_protocols.backends.replicated.proof.kernel import library
 from mpc_protocols.backends.replicated.proof.kernel.library import WORTH_COMPILING, Kernel, kernel
 from mpc_protocols.engine.prg import KeyStream
 from tests.mpc_protocols.backends.replicated.proof.cheating import outcomes, proved
@@ -110,35 +107,17 @@ def test_parties_with_and_without_it_prove_to_one_another(
     assert next(number) > 20
 
 
-def test_small_batches_are_not_worth_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    fresh = lru_cache(maxsize=1)(lambda: calls.append("compiled"))
-    monkeypatch.setattr(library, "_compiled", fresh)
-    kernel(WORTH_COMPILING - 1)
-    assert not calls
-    kernel(WORTH_COMPILING)
-    kernel(1)
-    assert calls == ["compiled"]
-
-
-@pytest.mark.parametrize("reason", ["no package", "no such instruction", "no leave", "other results"])
+@pytest.mark.parametrize("reason", ["no such instruction", "other results"])
 def test_numpy_computes_where_there_is_no_kernel(
     reason: str, compiled: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import llvmlite.binding as llvm
 
-    def refused(*arguments: Any, **named: Any) -> Any:
-        raise PermissionError(1, "Operation not permitted")
-
-    if reason == "no package":
-        monkeypatch.setattr(library, "find_spec", lambda name: None)
-    elif reason == "no such instruction":
+    if reason == "no such instruction":
         monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: {"neon": True})
-    elif reason == "no leave":
-        monkeypatch.setattr(mmap, "mmap", refused)
     else:
         times = Kernel.add_times
         monkeypatch.setattr(
             Kernel, "add_times", lambda self, rows, matrix, into: times(self, rows, matrix.T, into)
         )
-    assert library._compiled.__wrapped__() is None
+    assert kernel.compiled() is None

@@ -28,15 +28,18 @@ columns in which these parts are the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminate, graph
+from synth.mrf.tree_size.compiled import CompiledElimination, elimination
 
 MAX_GROWN = 1 << 16
 """Candidates whose cells are remembered before all of them are forgotten."""
+MIN_IN_PYTHON = 16
+"""Eliminations of one graph that are made in Python before its columns get places for machine code."""
 
 
 class _Kept(NamedTuple):
@@ -96,50 +99,64 @@ class SizeEstimator:
         all_columns = (1 << len(near)) - 1 & ~self._loose
         self._left = list(accumulate((1 << step.column for step in steps), int.__xor__, initial=all_columns))
         self.mb: float = self._cells[-1] * CELL_BYTES / MIB
-        self._known: dict[tuple[int, ...], float] = {}
         self._part = self._parts()
+        self._elimination: CompiledElimination | None = None
+        self._in_python = 0
         if len(self._columns.grown) > MAX_GROWN:
             self._columns.grown.clear()
 
     def with_clique(self, clique: Clique, limit_mb: float = math.inf) -> float:
         """MiB of the junction tree of the cliques together with `clique`; above the limit, of a part of it."""
+        return self.with_cliques((clique,), limit_mb)
+
+    def with_cliques(self, cliques: Sequence[Clique], limit_mb: float = math.inf) -> float:
+        """The same with several."""
         grown: dict[int, int] = {}
-        named = self._columns.bits(clique)
-        mask = rest = self._columns.mask(clique) & self._columns.varying & (~self._loose | named)
-        while rest:
-            low = rest & -rest
-            rest ^= low
-            column = low.bit_length() - 1
-            if missing := mask & ~self._graph[column]:
-                grown[column] = missing
-            if low & self._loose:
-                self._join(column, grown)
+        places = [self._columns.named(clique) for clique in cliques]
+        named = reduce(int.__or__, (own for own, _ in places), 0)
+        kept = self._columns.varying & (~self._loose | named)
+        for _, mask in places:
+            mask = rest = mask & kept
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                column = low.bit_length() - 1
+                if missing := mask & ~self._graph[column]:
+                    grown[column] = grown.get(column, 0) | missing
+        if new := named & self._loose & self._columns.varying:
+            self._join(new, grown)
         if not grown:
             return self.mb
-        key = tuple(part for item in sorted(grown.items()) for part in item)
-        size = self._known.get(key)
-        if size is None:
-            most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
-            where = *key, *(self._part.get(column, -1) for column in sorted(grown))
-            more = self._columns.grown.get(where)
-            cells = self._grown(grown, most) if more is None or before + more > most else before + more
-            size = cells * CELL_BYTES / MIB
-            if cells <= most:
-                self._known[key], self._columns.grown[where] = size, cells - before
-        return size
+        edges = sorted(grown.items())
+        where = *chain.from_iterable(edges), *(self._part.get(column, -1) for column, _ in edges)
+        most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
+        more = self._columns.grown.get(where)
+        if more is not None and before + more <= most:
+            return (before + more) * CELL_BYTES / MIB
+        cells = self._counted(grown, most)
+        if cells <= most:
+            self._columns.grown[where] = cells - before
+        return cells * CELL_BYTES / MIB
 
-    def _join(self, coarse: int, grown: dict[int, int]) -> None:
-        """Add to `grown` what joins a column that was loose to whatever holds a finer one."""
-        together = 0
-        for column in self._columns.finer[coarse]:
-            if not self._loose >> column & 1:
-                together |= self._graph[column]
-        grown[coarse] = grown.get(coarse, 0) | together
-        while together:
-            low = together & -together
-            together ^= low
-            column = low.bit_length() - 1
-            grown[column] = grown.get(column, 0) | 1 << coarse
+    def _join(self, new: int, grown: dict[int, int]) -> None:
+        """Add to `grown` what joins columns that were loose to whatever holds a finer one."""
+        rest = new
+        while rest:
+            added = rest & -rest
+            rest ^= added
+            coarse = added.bit_length() - 1
+            together = 0
+            for column in self._columns.finer[coarse]:
+                if not self._loose >> column & 1:
+                    together |= self._graph[column]
+                else:
+                    together |= new & 1 << column
+            grown[coarse] = grown.get(coarse, 0) | together
+            while together:
+                low = together & -together
+                together ^= low
+                column = low.bit_length() - 1
+                grown[column] = grown.get(column, 0) | added
 
     def _parts(self) -> dict[int, int]:
         """Of each column but loose ones, the connected part of the graph that it is in: a number, the same in
@@ -160,6 +177,20 @@ class SizeEstimator:
                 of_part, self._columns.parts.setdefault(neighbours, len(self._columns.parts))
             )
         return found
+
+    def _counted(self, grown: Mapping[int, int], most: float) -> int:
+        """As `_grown`; in machine code if there is any, and if so many are asked for that it pays."""
+        if self._elimination is not None:
+            cells = self._elimination.grown(grown, most)
+            if cells is not None:
+                return cells
+        self._in_python += 1
+        self._columns.steps += len(self._steps)
+        self._columns.asked |= sum(1 << column for column in grown)
+        if self._in_python % MIN_IN_PYTHON == 0:
+            placed = self._columns.asked | sum(1 << column for column in self._place)
+            self._elimination = elimination(self._columns, placed, self._graph, list(self._place))
+        return self._grown(grown, most)
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part
