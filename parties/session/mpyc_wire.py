@@ -25,6 +25,7 @@ import secrets
 import struct
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -277,7 +278,8 @@ def run_beside(mpc: Any, body: Callable[[MPyCWire], T], patience_s: float = 600.
                 value = body(MPyCWire(runtime))
             except BaseException as error:  # raised again in MPyC's thread
                 failure = error
-            mpc._loop.call_soon_threadsafe(_settle, outcome, value, failure)
+            with suppress(RuntimeError):  # the call was given up, and its loop is closed: nobody waits
+                mpc._loop.call_soon_threadsafe(_settle, outcome, value, failure)
 
         try:
             await runtime.agree_on_session()

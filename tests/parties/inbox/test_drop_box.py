@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -263,7 +263,7 @@ def test_connections_that_say_nothing_keep_nobody_out(world: World, certs: Path)
                 link = box.tls.wrap_socket(sock, server_hostname="north", do_handshake_on_connect=False)
                 open_.enter_context(link)
                 link.setblocking(False)
-                with pytest.raises(ssl.SSLWantReadError):
+                with suppress(ssl.SSLWantReadError):  # a server that is quick has answered by then
                     link.do_handshake()
         assert world.contribution("c00").deliver(file, box) == "accepted"
 
