@@ -79,7 +79,8 @@ MAX_PAYLOAD = {
 }
 """Largest payload of each kind."""
 
-_KINDS = {int(kind): (kind, most) for kind, most in MAX_PAYLOAD.items()}
+KINDS = {int(kind): (kind, most) for kind, most in MAX_PAYLOAD.items()}
+"""By the number on the link: the kind and its largest payload."""
 
 
 class Header(NamedTuple):
@@ -105,7 +106,7 @@ class BadFrame(Exception):
 def parse(raw: bytes | bytearray | memoryview) -> Header:
     """Read and check the 36 bytes of a header. Raises `BadFrame`."""
     length, number, sequence, stream, depth, total = HEADER.unpack(raw)
-    known = _KINDS.get(number)
+    known = KINDS.get(number)
     if known is None:
         raise BadFrame("an unknown kind of frame")
     kind, most = known

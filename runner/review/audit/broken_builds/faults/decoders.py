@@ -40,7 +40,8 @@ def _loaded_pickles() -> Patch:
 
 
 def _endless_frames() -> Patch:
-    return mock.patch.dict(frames.MAX_PAYLOAD, {kind: 1 << 32 for kind in frames.MAX_PAYLOAD})
+    endless = {number: (kind, 1 << 32) for number, (kind, _) in frames.KINDS.items()}
+    return mock.patch.dict(frames.KINDS, endless)
 
 
 def _unpacked() -> Patch:
