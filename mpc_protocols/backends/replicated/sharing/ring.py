@@ -216,14 +216,9 @@ def multiply(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
     return reshare(trio, _product(x, y))
 
 
-def dot(trio: Trio, x: RingShare, y: RingShare) -> RingShare:
-    """Sums of products along the last axis: shape (..., n) to (...). 1 round, one element per RESULT and
-    party."""
-    return reshare(trio, dot_parts(x, y).own)
-
-
 def dot_parts(x: RingShare, y: RingShare) -> Parts:
-    """`dot` before it is shared again. Local."""
+    """Sums of products along the last axis: shape (..., n) to (...). Local; shared again, one element per RESULT
+    and party."""
     return Parts(_product(x, y).sum(axis=-1, dtype=x.dtype))
 
 

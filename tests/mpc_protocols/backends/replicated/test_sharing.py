@@ -83,7 +83,7 @@ def test_ring_operations(dtype: type, cells: int) -> None:
         np.testing.assert_array_equal(ring.open_ring(trio, mine), x)
         return [
             ring.multiply(trio, mine, other),
-            ring.dot(trio, mine, other).reshape(1),
+            ring.replicated(trio, ring.dot_parts(mine, other)).reshape(1),
             ring.segment_sums(mine, lengths),
             mine - other + mine,
             mine.scaled(factors),
