@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,21 +19,25 @@ def test_what_a_spreadsheet_runs() -> None:
         assert not is_formula(value) and harmless(value) == value
 
 
-def test_it_is_said_and_can_be_written_harmless(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    columns = {"=1+1": {"kind": "categorical", "values": ["@run", "-5", "plain"]}, "b": 2}
+def write_study(directory: Path, columns: dict[str, Any]) -> None:
+    """A study in the clear of one party's rows.csv."""
     study = Study.of(
         "f",
         columns,
-        [{"name": "p", "data": str(tmp_path / "rows.csv"), "address": "127.0.0.1:9999"}],
+        [{"name": "p", "data": str(directory / "rows.csv"), "address": "127.0.0.1:9999"}],
         epsilon=50,
         delta=1e-9,
         backend="ideal",
         workload={"degree": 1},
     )
-    (tmp_path / "study.toml").write_text(study.to_toml())
+    (directory / "study.toml").write_text(study.to_toml())
+
+
+def test_it_is_said_and_can_be_written_harmless(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    write_study(tmp_path, {"=1+1": {"kind": "categorical", "values": ["@run", "-5", "plain"]}, "b": 2})
     (tmp_path / "rows.csv").write_text("=1+1,b\n" + "@run,0\n-5,1\nplain,1\n" * 40)
     assert main(["check", str(tmp_path / "study.toml")]) == 0
     assert "runs as formulas: the column =1+1, @run of =1+1;" in capsys.readouterr().out
@@ -54,16 +59,7 @@ def test_a_carriage_return_within_a_value_begins_no_field(
 ) -> None:
     """The run has its report, which reads the table; what is asked of it is quoted, too."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    study = Study.of(
-        "f",
-        {"a": {"kind": "categorical", "values": ["x\r=1+1", "plain"]}, "b": 2},
-        [{"name": "p", "data": str(tmp_path / "rows.csv"), "address": "127.0.0.1:9999"}],
-        epsilon=50,
-        delta=1e-9,
-        backend="ideal",
-        workload={"degree": 1},
-    )
-    (tmp_path / "study.toml").write_text(study.to_toml())
+    write_study(tmp_path, {"a": {"kind": "categorical", "values": ["x\r=1+1", "plain"]}, "b": 2})
     (tmp_path / "rows.csv").write_text('a,b\n"x\r=1+1",0\nplain,1\n' + "plain,1\n" * 40, newline="")
     assert main(["run", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out")]) == 0
     capsys.readouterr()
