@@ -9,7 +9,7 @@ from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
-    from mpc_protocols.backends.replicated.merge3 import cost, keys, protocol
+    from mpc_protocols.backends.replicated.merge3 import cost, keys, protocol, tags
     from mpc_protocols.backends.replicated.proved import dry_run, gates
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu import forecast
@@ -23,6 +23,7 @@ else:
     gates = Later("mpc_protocols.backends.replicated.proved.gates")
     keys = Later("mpc_protocols.backends.replicated.merge3.keys")
     protocol = Later("mpc_protocols.backends.replicated.merge3.protocol")
+    tags = Later("mpc_protocols.backends.replicated.merge3.tags")
 
 
 UNPROVED_BYTES = 4
@@ -79,7 +80,8 @@ class Merge3(AlignmentMethod):
             + (dry_run.PRODUCT_S * products + forecast.WORD_S * tally.sent[number] if number < 3 else 0.0)
             for number in range(len(tally.sent))
         }
-        merges = float(keys.false_merges(sum(lengths), len(lengths)))
+        labels = len(lengths) if tags.third_party(spec, context) is None else 1
+        merges = float(keys.false_merges(sum(lengths), labels))
         beside = UNPROVED_BYTES * min(products, gates.MAX_UNPROVED)
         return forecast.Forecast(
             dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside, tally.proofs
