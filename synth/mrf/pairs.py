@@ -229,5 +229,5 @@ class PairsAcross:
         joint = self._tree.tables.restricted(table, chains.finest(rows, columns))
         shape = [prod(chains.sizes[name] for name in names) for names in (rows, columns)]
         places = chains.cells_of(rows, joint.columns) * shape[1] + chains.cells_of(columns, joint.columns)
-        found: Array = np.bincount(places, joint.values.reshape(-1), shape[0] * shape[1])
-        return found.reshape(shape)
+        found = np.bincount(places, joint.values.reshape(-1), shape[0] * shape[1])
+        return np.asarray(found, np.float64).reshape(shape)
