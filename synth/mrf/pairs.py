@@ -27,8 +27,8 @@ from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains
 from synth.mrf.tables import Table, Tables
 
-PAYS_FROM = 1000
-"""Pairs across the tree. Fewer, as of 45 columns, are answered one by one."""
+PAYS_FROM = 300
+"""Pairs across the tree. Fewer, as of 25 columns, are answered one by one."""
 MOST_VALUES = 64
 """Of a column: pairs of larger ones are few cells' overhead, and much memory together."""
 
