@@ -29,7 +29,7 @@ from synth.mrf.tables import Table, Tables
 
 PAYS_FROM = 300
 """Pairs across the tree. Fewer, as of 25 columns, are answered one by one."""
-MOST_VALUES = 64
+MAX_VALUES = 64
 """Of a column: pairs of larger ones are few cells' overhead, and much memory together."""
 
 
@@ -82,8 +82,8 @@ class PairsAcross:
         one, other = pair
         sizes, tree = self._chains.sizes, self._tree
         return (
-            1 < sizes[one] <= MOST_VALUES
-            and 1 < sizes[other] <= MOST_VALUES
+            1 < sizes[one] <= MAX_VALUES
+            and 1 < sizes[other] <= MAX_VALUES
             and not any(tree.holds(node, one) and tree.holds(node, other) for node in tree.holders(one))
         )
 

@@ -95,7 +95,7 @@ def test_pairs_at_once_are_those_one_by_one(problem: Problem, seed: int) -> None
 
 
 def test_large_columns_and_few_pairs_are_left_to_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"a": 3, "b": pairs.MOST_VALUES + 1, "c": 4, "d": 2}
+    sizes = {"a": 3, "b": pairs.MAX_VALUES + 1, "c": 4, "d": 2}
     potentials: dict[Clique, Array] = {
         ("a", "b"): np.zeros(3 * 65),
         ("b", "c"): np.zeros(65 * 4),
