@@ -98,13 +98,14 @@ class PairsAcross:
         found: dict[Clique, Array] = {}
         for (node, name), others in asked.items():
             size = self._chains.sizes[name]
-            for said in self._heard(node, others):
+            for said in self._heard(node, others, 0.5):
                 counts = self._passed(self._tree.belief(node), said, (name,))
                 start = 0
                 for other in said.names:
                     stop = start + self._chains.sizes[other]
-                    part, pair = counts[:, start:stop], others[other]
-                    found[pair] = (part if pair[0] == name else part.T).reshape(size * (stop - start))
+                    if (pair := others.get(other)) is not None:
+                        part = counts[:, start:stop]
+                        found[pair] = (part if pair[0] == name else part.T).reshape(size * (stop - start))
                     start = stop
         return found
 
@@ -136,8 +137,9 @@ class PairsAcross:
                     wanted |= dict.fromkeys(fresh)
                     ahead.append((lead, fresh))
 
-    def _heard(self, node: int, names: Iterable[str]) -> list[_Said]:
-        """What a node hears of those of these columns that it does not hold."""
+    def _heard(self, node: int, names: Iterable[str], enough: float = 1.0) -> list[_Said]:
+        """What a node hears of those of these columns that it does not hold. enough: with others beside them, if this share of
+        what is said together is of them: less is copied."""
         led: dict[int, set[str]] = {}
         for name in names:
             if (lead := self._tree.lead(node, name)) != node:
@@ -146,12 +148,12 @@ class PairsAcross:
             part
             for lead, wanted in sorted(led.items())
             for said in self._carry(lead, node)
-            if (part := self._of(said, wanted)).names
+            if (part := self._of(said, wanted, enough)).names
         ]
 
-    def _of(self, said: _Said, wanted: set[str]) -> _Said:
-        """What is said of some columns."""
-        if wanted.issuperset(said.names):
+    def _of(self, said: _Said, wanted: set[str], enough: float) -> _Said:
+        """What is said of some columns; see `_heard`."""
+        if sum(name in wanted for name in said.names) >= enough * len(said.names):
             return said
         sizes = self._chains.sizes
         of_wanted = np.repeat([name in wanted for name in said.names], [sizes[name] for name in said.names])
@@ -197,22 +199,26 @@ class PairsAcross:
     def _passed(self, table: Table, said: _Said, target: Clique) -> Array:
         """The product of a node's table with what is said given columns of it, summed down to `target`: of shape (cells of
         `target`, values)."""
-        shared = [name for name in target if name in said.given]
-        column = self._chains.column
-        if {column[name] for name in target} & {column[name] for name in said.given} != {
-            column[name] for name in shared
-        }:
-            return self._matrix(table, target, said.given) @ said.values  # at different levels
-        rows = [name for name in target if name not in shared]
-        summed = [name for name in said.given if name not in shared]
-        cells = [prod(self._chains.sizes[name] for name in names) for names in (shared, rows, summed)]
-        joint = self._tree.tables.restricted(table, self._chains.finest(target, said.given))
+        chains, sizes = self._chains, self._chains.sizes
+        finest = chains.finest(target, said.given)
+        fine, given = (tuple(finest[chains.column[name]] for name in names) for names in (target, said.given))
+        values = said.values if given == said.given else said.values[chains.cells_of(said.given, given)]
+        shared = [name for name in fine if name in given]
+        rows = [name for name in fine if name not in shared]
+        summed = [name for name in given if name not in shared]
+        cells = [prod(sizes[name] for name in names) for names in (shared, rows, summed)]
+        joint = self._tree.tables.restricted(table, finest)
         order = [joint.columns.index(name) for name in (*shared, *rows, *summed)]
         left = joint.values.transpose(order).reshape(cells)
-        right = self._rearranged(said.values, said.given, (*shared, *summed)).reshape(cells[0], cells[2], -1)
-        return self._rearranged(
-            np.matmul(left, right).reshape(cells[0] * cells[1], -1), (*shared, *rows), target
+        right = self._rearranged(values, given, (*shared, *summed)).reshape(cells[0], cells[2], -1)
+        product = np.matmul(left, right).reshape(cells[0] * cells[1], -1)
+        found = self._rearranged(product, (*shared, *rows), fine).reshape(
+            [*(sizes[name] for name in fine), -1]
         )
+        for axis, (own, wanted) in enumerate(zip(fine, target, strict=True)):
+            if own != wanted:
+                found = chains.summed_to(found, axis, own, wanted)
+        return found.reshape(-1, values.shape[1])
 
     def _rearranged(self, values: Array, names: Clique, target: Clique) -> Array:
         """Rows for the cells of `names` as rows for those of the same names in another order."""
@@ -227,6 +233,9 @@ class PairsAcross:
         of the one, cells of the other), 0 where they exclude each other."""
         chains = self._chains
         joint = self._tree.tables.restricted(table, chains.finest(rows, columns))
+        if len(joint.columns) == len(rows) + len(columns):
+            order = [joint.columns.index(name) for name in (*rows, *columns)]
+            return joint.values.transpose(order).reshape(prod(chains.sizes[name] for name in rows), -1)
         shape = [prod(chains.sizes[name] for name in names) for names in (rows, columns)]
         places = chains.cells_of(rows, joint.columns) * shape[1] + chains.cells_of(columns, joint.columns)
         found = np.bincount(places, joint.values.reshape(-1), shape[0] * shape[1])
