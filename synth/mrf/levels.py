@@ -149,12 +149,8 @@ class Chains:
         values = np.einsum(subscripts(columns, names), values)
         for axis, (fine, own) in enumerate(zip(names, target, strict=True)):
             if fine != own:
-                values = self.summed_to(values, axis, fine, own)
+                values = summed_along(values, axis, self._sums(fine, own))
         return values
-
-    def summed_to(self, values: Array, axis: int, fine: str, coarse: str) -> Array:
-        """`values` with an axis at a finer level summed into the bins of a coarser one."""
-        return summed_along(values, axis, self._sums(fine, coarse))
 
     def log_summed(self, values: Array, columns: Clique, target: Clique) -> tuple[Array, Array, Array]:
         """`summed` of weights given by their logarithms: (the weights in units of the largest that is added
