@@ -267,7 +267,7 @@ def test_a_batch_is_told_with_the_measurement_before(rounds: int, batch: int | s
             CODES, DOMAIN, Accountant(plan.budget), plan.charges, np.random.default_rng(seed)
         )
         oracle = Told(scripted)
-        run(oracle, plan, lambda phase, event, events=events, **values: events.append(event))  # type: ignore[misc]
+        run(oracle, plan, lambda phase, event, events=events, **values: events.append(event))
         left_out += events.count("left_out")
         batches = zip(oracle.told, oracle.expected, oracle.measured[1:], strict=False)
         for number, (told, expected, (measured, cells)) in enumerate(batches, 1):
