@@ -205,10 +205,11 @@ def test_noise_that_a_measurement_begins_goes_into_one_release_too(monkeypatch: 
     exact = counter(np.concatenate(PARTS))(cliques)
     drawn = [rows.view(np.int32).astype(np.int64) for rows in makings]
     columns = len(exact[0]) + len(exact[1])
-    # twice 12 of the likely kind, of which 12 are taken; twice 20 with what is left; of that 20, which are enough from then on
-    assert [len(rows) for rows in drawn] == [columns + pools.ROOM * 12, pools.ROOM * 20 - 12, 20]
-    stock = np.concatenate((drawn[0][columns:], drawn[1]))
-    noise = [stock[:12], stock[12:32], drawn[2], stock[32 : 32 + len(exact[0])]]
+    # 12 and a quarter of the likely kind, of which 12 are taken; 20 and a quarter with what is left; then 20 of either, and
+    # these are enough from then on
+    assert [len(rows) for rows in drawn] == [columns + 15, 25 - 3, 20 - 5 + 20]
+    stock = np.concatenate((drawn[0][columns:], drawn[1], drawn[2][:15]))
+    noise = [stock[:12], stock[12:32], drawn[2][15:], stock[32 : 32 + len(exact[0])]]
     for (_, places, _), noisy, taken in zip(asked[1:], opened[1:], noise, strict=True):
         np.testing.assert_array_equal(noisy - np.concatenate([exact[q] for q in places]), taken)
 
