@@ -15,6 +15,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Level
 from mpc_protocols.public.steps import (
     MAX_BYTES,
+    MAX_ITEMS,
     MAX_KEYS,
     EndStep,
     MeasureStep,
@@ -204,6 +205,8 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: MeasureStep(0, (0,), 1.5),  # type: ignore[arg-type]
         lambda: MeasureStep(True, (0,), F(1)),
         lambda: MeasureStep(0, (0,), F(1, 1 << 2049)),
+        lambda: PrepareStep((("a",),), [Level("b", "a", (0,))]),  # type: ignore[arg-type]
+        lambda: PrepareStep((("a",),), (Level("b", "a", (0,)),) * (MAX_ITEMS + 1)),
         lambda: PrepareStep((("a",),), (Level("b" * 1025, "a", (0,)),)),
         lambda: PrepareStep((("a",),), (Level("b", "a" * 1025, (0,)),)),
         lambda: TotalStep(0, F(0)),
