@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -114,16 +115,21 @@ def test_only_a_dry_run_stops_before_its_end_and_tells_the_rest(
     monkeypatch.setattr(oracle, "presumed", presumed, raising=False)
     told: list[dict[str, object]] = []
     batches: list[int] = []
+    spent: list[Fraction] = []
 
     def observe(phase: str, event: str, **fields: object) -> None:
         if event == "foreseen":
             told.append(fields)
+        if event == "measured":
+            spent.append(Fraction(str(fields["rho_spent"])))
         if event == "exhausted" or (event == "measured" and fields["round"]):
             batches.append(int(str(fields.get("round", 0))))
 
     run(oracle, plan, observe)
     if presumed:
-        assert len(told) == 1 and told[0]["like"] == 2 and int(str(told[0]["batches"])) > 0
+        costs = [after - before for before, after in pairwise(dict.fromkeys(spent))]
+        left = foreseen.batches_left(costs, plan.budget.rho_cap - spent[-1])
+        assert len(costs) == 3 and told == [{"batches": left, "like": 2}]
         assert max(batches) <= 3 * BATCH and guard.rho < 0.9 * plan.budget.rho_cap
     else:
         assert not told and max(batches) > 3 * BATCH and guard.rho > 0.95 * plan.budget.rho_cap
