@@ -191,6 +191,13 @@ def test_odd_steps_are_refused_in_one_sentence(raw: bytes) -> None:
     assert "\n" not in aborted.value.sentence and len(aborted.value.sentence) < 300
 
 
+def test_equal_rationals_of_a_step_are_read_once() -> None:
+    half, third = F(1, 2), F(1, 3)
+    step = SelectStep(0, (0, 1, 2), (half, third, half), (F(0),) * 3, F(1), (1, 1, 1), (bytes(32),))
+    read = parse(step.to_bytes())
+    assert isinstance(read, SelectStep) and read == step and read.weights[0] is read.weights[2]
+
+
 def test_size_is_limited_before_anything_is_read() -> None:
     with pytest.raises(ProtocolAborted, match="at most"):
         parse(b" " * (MAX_BYTES + 1))
