@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtensionOID
 
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.process.foreign_text import printable
@@ -50,6 +52,14 @@ def test_issued_certificates_serve_both_sides_under_strict_rules(tmp_path: Path)
     )
     assert seen_by_server["subjectAltName"] == (("DNS", "south"),)
     assert seen_by_client["subjectAltName"] == (("DNS", "north"),)
+
+
+def test_a_verifier_must_know_basic_constraints_and_key_usage_and_nothing_more() -> None:
+    ca = certificates.make_ca("study")
+    for made in (ca, certificates.issue(ca, "north")):
+        found = x509.load_pem_x509_certificate(made.certificate).extensions
+        names = {one.oid for one in found if one.critical}
+        assert names == {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE}
 
 
 def test_a_request_signed_elsewhere_works_with_the_key_that_stayed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from runner.report.files import Run, load
 from runner.results.finished_run import agreed_study
 from runner.review.evaluation import prediction, private_score
 from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
+from runner.review.evaluation.page import write_page
 from runner.review.evaluation.words import strongest, verdict
 from runner.study import load as read_study
 from runner.study import private_file
@@ -114,6 +115,15 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         and "prediction" not in facts
         and facts["note"].startswith("Not private")
     )
+
+
+def test_of_two_columns_there_is_a_picture_too_and_of_one_there_is_none(run: Path, tmp_path: Path) -> None:
+    finished, page = load(run / "out"), tmp_path / "judged.html"
+    real = real_rows(run / "clinic.csv", finished.domain)
+    found = judge(finished, real)
+    for relations in (strongest(found)[:1], []):
+        write_page(page, finished, real, replace(found, relations=relations))
+        assert ("What goes with what" in page.read_text()) == bool(relations)
 
 
 def written_otherwise(run: Path, folder: Path) -> tuple[Path, Path]:

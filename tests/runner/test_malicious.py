@@ -189,6 +189,8 @@ def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:
     assert (
         expected.soundness is not None
         and f"{expected.soundness['proofs']:,} batches; a deviation passes" in text
+        and expected.soundness["lg_chance"]
+        == round(study.descriptor.lg_chance(expected.soundness["proofs"]), 2)
     )
     plain = forecast(load(small.write(tmp_path / "plain", parties=4).path), expected.rows)
     assert expected.bytes_sent > 2 * plain.bytes_sent and expected.rounds > plain.rounds

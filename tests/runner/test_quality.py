@@ -87,6 +87,10 @@ def test_whether_relations_will_be_kept_is_tried(
     assert ("WARNING" in trial.lines(found)[0]) != keeps
 
 
+def test_relations_are_expected_where_more_than_half_of_the_tables_keep_some() -> None:
+    assert [trial.Tried(1.0, 3, 2, some).keeps for some in range(3)] == [False, False, True]
+
+
 def test_all_together_may_have_more_rows_than_one_may_bring() -> None:
     tables: dict[str, Any] = {"privacy": {"max_rows": 1000}}
     of = Study.of("q", COLUMNS, ["p", "q", "r"], epsilon=1.0, delta=1e-6, backend="ideal", **tables)

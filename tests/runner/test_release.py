@@ -20,6 +20,7 @@ from mpc_protocols.functionality import Event, Level
 from runner.results.release import Release, parse
 from synth.domain import Domain
 from synth.mrf import Measurement, fit
+from synth.prior.inheritance import Verdict
 from synth.synthesis import Measured
 
 DOMAIN = Domain.from_spec({"file": {"a": 3, "b": 4}})
@@ -249,6 +250,14 @@ def test_levels_that_are_not_nested_are_refused() -> None:
         read(memoryview(found.to_bytes(DOMAIN)))
     nested = replace(found, levels=(HALVES, Level("b/3", "b", (0, 1, 1, 2))))
     assert read(memoryview(nested.to_bytes(DOMAIN))).bins(("b/3",)) == {"b": 3}
+
+
+def test_only_a_run_with_a_prior_has_a_level_that_nobody_measured() -> None:
+    alone = replace(RELEASE, measurements=RELEASE.measurements[:1], selections=(), events=RELEASE.events[:1])
+    with pytest.raises(ProtocolAborted):
+        read(memoryview(alone.to_bytes(DOMAIN)))
+    begun = replace(alone, prior=Verdict(0, 1.0, 0.0, False, ()))
+    assert read(memoryview(begun.to_bytes(DOMAIN))).levels == (HALVES,)
 
 
 def test_a_table_or_a_model_that_breaks_the_studys_constraints_is_refused() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -322,6 +323,11 @@ def test_every_backend_speaks_for_itself() -> None:
             for mode in backend.securities:
                 secured = backend.secured(mode)
                 assert isinstance(secured, DistributedBackend) and secured.assumption in secured.claim
+                refused = (
+                    nullcontext() if secured.cohorts else pytest.raises(StudyInvalid, match="no cohorts")
+                )
+                with refused:
+                    assert secured.cohort_parts()
             for computing in range(backend.computing[0], backend.computing[1] + 1):
                 assert 2 <= backend.coalition(computing) <= computing
                 assert str(computing) in backend.colluding(computing) or computing == 2

@@ -15,6 +15,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Level
 from mpc_protocols.public.steps import (
     MAX_BYTES,
+    MAX_ITEMS,
     MAX_KEYS,
     EndStep,
     MeasureStep,
@@ -190,6 +191,13 @@ def test_odd_steps_are_refused_in_one_sentence(raw: bytes) -> None:
     assert "\n" not in aborted.value.sentence and len(aborted.value.sentence) < 300
 
 
+def test_equal_rationals_of_a_step_are_read_once() -> None:
+    half, third = F(1, 2), F(1, 3)
+    step = SelectStep(0, (0, 1, 2), (half, third, half), (F(0),) * 3, F(1), (1, 1, 1), (bytes(32),))
+    read = parse(step.to_bytes())
+    assert isinstance(read, SelectStep) and read == step and read.weights[0] is read.weights[2]
+
+
 def test_size_is_limited_before_anything_is_read() -> None:
     with pytest.raises(ProtocolAborted, match="at most"):
         parse(b" " * (MAX_BYTES + 1))
@@ -204,6 +212,8 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: MeasureStep(0, (0,), 1.5),  # type: ignore[arg-type]
         lambda: MeasureStep(True, (0,), F(1)),
         lambda: MeasureStep(0, (0,), F(1, 1 << 2049)),
+        lambda: PrepareStep((("a",),), [Level("b", "a", (0,))]),  # type: ignore[arg-type]
+        lambda: PrepareStep((("a",),), (Level("b", "a", (0,)),) * (MAX_ITEMS + 1)),
         lambda: PrepareStep((("a",),), (Level("b" * 1025, "a", (0,)),)),
         lambda: PrepareStep((("a",),), (Level("b", "a" * 1025, (0,)),)),
         lambda: TotalStep(0, F(0)),

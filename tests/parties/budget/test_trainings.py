@@ -15,6 +15,7 @@ from mpc_protocols.functionality import Event
 from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.spending import Charge
 from synth.budget.accounting import epsilon_beside, epsilon_of_curves
 from synth.budget.sampled_gaussian import TRAIN, SampledGaussian
 from tests.parties.budget.test_ledger import BETA, EVENT, RHO, RUN
@@ -92,6 +93,7 @@ def test_a_curve_says_nothing_about_neighbours_farther_apart(ledger: Ledger) -> 
     ledger.reserve(rows)
     account = Account.of(ledger.entries(), Cap(1e6, 1e-6, unit=person, adjacency="add-remove"))
     assert len(account.uncounted) == 1 and account.epsilon(1e-6) == math.inf
+    assert account.spent == Charge()
 
 
 def test_a_ledger_without_curves_is_taken_over(ledger: Ledger) -> None:

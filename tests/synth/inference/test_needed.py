@@ -9,6 +9,7 @@ import pytest
 from mpc_protocols.errors import UsageError
 from runner.api.conditions import allowed
 from synth.domain import Categorical, Codes, Domain, Integer, Numeric
+from synth.inference.licence import Unanswerable
 from synth.inference.needed import needed
 from tests.synth.inference.small import AB, AC, BC, DOMAIN, ask, measured, model, people
 
@@ -50,6 +51,14 @@ def test_columns_of_the_same_values_may_be_compared_in_a_divisor() -> None:
         ("before", "sex"),
         ("after",),
     }
+
+
+def test_numbers_that_hardly_differ_are_collinear_with_the_intercept() -> None:
+    """Of three numbers around n, the smallest eigenvalue is 1 / (3 n^2)."""
+    near, far = (Domain(("sex", "day"), (Codes(2), Integer(day, day + 2))) for day in (5000, 6000))
+    assert of("sex ~ day", domain=near) == {("sex", "day")}
+    with pytest.raises(Unanswerable, match="collinear"):
+        of("sex ~ day", domain=far)
 
 
 def test_of_several_questions_none_inside_another() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +15,9 @@ from hypothesis import strategies as st
 from mpc_protocols.backend import DryRun
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, unobserved
-from synth.algorithms.mosaic import foreseen, loop
+from synth.algorithms.mosaic import foreseen, loop, model_size
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.candidates import Candidate
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import BATCH
 from synth.budget.accounting import Accountant
@@ -114,19 +118,57 @@ def test_only_a_dry_run_stops_before_its_end_and_tells_the_rest(
     monkeypatch.setattr(oracle, "presumed", presumed, raising=False)
     told: list[dict[str, object]] = []
     batches: list[int] = []
+    spent: list[Fraction] = []
 
     def observe(phase: str, event: str, **fields: object) -> None:
         if event == "foreseen":
             told.append(fields)
+        if event == "measured":
+            spent.append(Fraction(str(fields["rho_spent"])))
         if event == "exhausted" or (event == "measured" and fields["round"]):
             batches.append(int(str(fields.get("round", 0))))
 
     run(oracle, plan, observe)
     if presumed:
-        assert len(told) == 1 and told[0]["like"] == 2 and int(str(told[0]["batches"])) > 0
+        costs = [after - before for before, after in pairwise(dict.fromkeys(spent))]
+        left = foreseen.batches_left(costs, plan.budget.rho_cap - spent[-1])
+        assert len(costs) == 3 and told == [{"batches": left, "like": 2}]
         assert max(batches) <= 3 * BATCH and guard.rho < 0.9 * plan.budget.rho_cap
     else:
         assert not told and max(batches) > 3 * BATCH and guard.rho > 0.95 * plan.budget.rho_cap
+
+
+def test_what_is_coarser_than_what_fits_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Sizes:
+        mb = 1.0
+
+        def __init__(self, run: object) -> None: ...
+
+        def beside(self, candidate: Candidate, limit_mb: float) -> float:
+            asked.append(candidate.cells)
+            return candidate.cells / 10
+
+    monkeypatch.setattr(model_size, "ModelSize", Sizes)
+    offered = [Candidate(("a", "b"), (f"a/{n}", "b"), n, 1) for n in (8, 64, 32, 16)]
+    made: Any = SimpleNamespace(oracle=SimpleNamespace(presumed=False))
+    fits = model_size.Room(made).fitting(offered, 5.0)
+    assert {candidate.cells for candidate in fits} == {8, 16, 32} and asked == [64, 32]
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(1.0, 1024), (1.1, 8192)])
+def test_of_the_finest_resolution_candidates_have_so_many_cells(epsilon: float, most: int) -> None:
+    domain = codes_domain(a=40, b=40, c=40)
+    plan = ALGORITHM.plan(
+        domain,
+        Workload.from_spec({"degree": 3}, domain),
+        MosaicConfig(),
+        epsilon=epsilon,
+        delta=1e-6,
+        adjacency="add-remove",
+    )
+    assert plan.candidates["a", "b", "c"] == most
 
 
 @given(count=st.integers(1, 500), growth=st.floats(1.0, 1.3), first=st.floats(1e-4, 1e4))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import Backend, DryRun, OracleParts, PresumedRun
+from mpc_protocols.backend import Backend, CohortParts, DistributedBackend, DryRun, OracleParts, PresumedRun
 from mpc_protocols.backends.replicated.backend import Replicated
 from mpc_protocols.process.later import Later
 
@@ -75,6 +75,9 @@ class ReplicatedWithProofs(Replicated):
 
     def secured(self, security: str) -> Backend:
         return self
+
+    def cohort_parts(self) -> CohortParts:
+        return DistributedBackend.cohort_parts(self)  # those of `Replicated` prove nothing
 
     def parts(self) -> OracleParts:
         return oracle.parts()

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.pair.circuits import sign
 from mpc_protocols.backends.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.backends.pair.circuits.l1_distance import l1_sums
-from mpc_protocols.backends.pair.circuits.sign import carry_demand, carry_fields, merges, signs
+from mpc_protocols.backends.pair.circuits.sign import (
+    AND_BYTES,
+    carry_demand,
+    carry_fields,
+    merges,
+    score_adder,
+    signs,
+)
 from mpc_protocols.backends.pair.circuits.zero_test import zero_cells
 from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
@@ -52,6 +59,15 @@ def carry_rounds(planes: int, adder: Adder) -> int:
     waiting."""
     fields = len(carry_fields(planes))
     return (3 if fields > 1 else 2) + len(merges(fields, adder))
+
+
+def test_a_byte_of_ands_counts_three_times() -> None:
+    """Of four fields the tree saves a round, for one plane of ANDs more."""
+    assert [len(merges(4, adder)) for adder in ("ripple", "tree")] == [3, 2]
+    assert [sum(merges(4, adder)) for adder in ("ripple", "tree")] == [3, 4]
+    planes = next(planes for planes in WIDTHS if len(carry_fields(planes - 1)) == 4)
+    even = 3 * 10 * AND_BYTES
+    assert [score_adder(planes, 10, even + more) for more in (-1, 1)] == ["ripple", "tree"]
 
 
 @pytest.mark.parametrize(("cells", "planes", "adder"), [*product(SIZES, WIDTHS, ("ripple", "tree"))])
