@@ -10,6 +10,7 @@ and Hypothesis' examples are the same in each run, unless `pytest --fresh-coins`
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -52,7 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before the tests' modules are read: their `@settings` start from the profile."""
+    """Before the tests' modules are read: their `@settings` start from the profile, and what they import is no
+    garbage (`pytest_collection_finish`)."""
+    gc.disable()
     if config.getoption("--fresh-coins"):
         settings.load_profile("fresh")
 
@@ -125,11 +128,12 @@ def pytest_collection_finish() -> None:
     """What was imported and collected is no garbage: looking for some in it takes a tenth of all tests' time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
-def pytest_sessionfinish() -> None:
-    """At the end it is, for extensions that look for what they have leaked."""
-    gc.unfreeze()
+    # At the end it is, for extensions that look for what they have leaked: once, when pytest has looked
+    # five times.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(optionalhook=True)
