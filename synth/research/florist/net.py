@@ -47,24 +47,24 @@ class _Adam:
         for parameter in self._parameters:
             parameter.grad = None
 
-    @torch.no_grad()
     def step(self) -> None:
         """By the gradients of all parameters."""
-        adam(
-            self._parameters,
-            [parameter.grad for parameter in self._parameters],
-            self._first,
-            self._second,
-            [],
-            self._steps,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=self._rate,
-            weight_decay=0,
-            eps=1e-8,
-            maximize=False,
-        )
+        with torch.no_grad():
+            adam(
+                self._parameters,
+                [parameter.grad for parameter in self._parameters],
+                self._first,
+                self._second,
+                [],
+                self._steps,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self._rate,
+                weight_decay=0,
+                eps=1e-8,
+                maximize=False,
+            )
 
 
 class PassiveHalf:
