@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,21 +27,23 @@ def one_duckdb_reads_all_files(tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="session", autouse=True)
-def modules_of_tests_are_forked() -> Iterator[None]:
-    """A party's process that is to run `python -m` of a module of tests is forked as `runner` itself is: each
-    would else import everything."""
+def parties_are_forked_from_the_tests_own_server() -> Iterator[None]:
+    """Of a launcher in this process, and of modules of tests that take the place of `runner`: each launcher's own
+    server, and each such process, would import everything anew."""
     start = children._start
 
-    def begin(
+    def begun(
         program: Sequence[str],
         arguments: Sequence[str],
         environment: Mapping[str, str],
         streams: Sequence[int],
     ) -> int:
-        if program[1] == "-m":
-            return forked([program[2], *arguments], environment, Path.cwd(), streams).pid
-        return start(program, arguments, environment, streams)
+        module = next((name for flag, name in pairwise(program) if flag == "-m"), None)
+        if module is None or sys.platform != "linux":
+            return start(program, arguments, environment, streams)
+        return forked([module, *arguments], environment, Path.cwd(), streams).pid
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(children, "_start", begin)
+        patched.setattr(children, "_start", begun)
+        patched.setattr(children, "begin", lambda environment: None)
         yield
