@@ -13,9 +13,7 @@ Requests and answers are JSON, and Arrow's own bytes for rows.
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +22,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from parties.data.child import start_child
 from parties.data.engines.duckdb_engine import DuckDB, attached, full_name, is_stored
 from parties.data.libraries import ipc
 
@@ -36,7 +35,6 @@ rows meanwhile does not count."""
 MAX_MEMORY = 4 << 30
 """Bytes that its process may hold."""
 PROGRAM = (sys.executable, "-P", "-m", "parties.data.engines.duckdb_view_process")
-PACKAGES = Path(__file__).resolve().parents[3]
 
 
 class Endless(Exception):
@@ -74,14 +72,7 @@ class View:
 
     def __init__(self, path: Path, table: str, spill: str) -> None:
         self._left_s = VIEW_S
-        paths = (str(PACKAGES), os.environ.get("PYTHONPATH"))
-        self._process = subprocess.Popen(
-            PROGRAM,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
+        self._process = start_child(PROGRAM)
         self.fields: tuple[str, ...]
         try:
             self.table, fields = self._answer("opened", str(path), table, spill)[0]

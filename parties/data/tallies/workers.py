@@ -19,18 +19,17 @@ import json
 import logging
 import os
 import queue
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, DataRefused
 from mpc_protocols.functionality import Clique
 from mpc_protocols.process.threads import start_thread
+from parties.data.child import start_child
 from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.counting.scan import Unit, inspect, named
 from parties.data.engines.duckdb_engine import numbered
@@ -48,7 +47,6 @@ MIN_ROWS = 1 << 20
 MIN_CSV_BYTES = 1 << 25
 """A CSV file of fewer bytes has few rows."""
 PROGRAM = (sys.executable, "-P", "-m", "parties.data.tallies.worker_process")
-PACKAGES = Path(__file__).resolve().parents[3]
 
 log = logging.getLogger("cosynth.custodian.workers")  # below the logger whose lines are private
 
@@ -189,14 +187,7 @@ class _Worker:
     is gone."""
 
     def __enter__(self) -> _Worker:
-        paths = (str(PACKAGES), os.environ.get("PYTHONPATH"))
-        self._process = subprocess.Popen(
-            PROGRAM,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
+        self._process = start_child(PROGRAM)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -136,6 +136,12 @@ def _script(subject: Subject, arena: Arena, cells: int) -> GateRun | None:
     return run_gates(arena, subject.tables(arena.parties, 6), subject.coins("gates"), cells, REPETITIONS)
 
 
+def _no_engine(backend: DistributedBackend) -> Finding:
+    return Finding(
+        Verdict.UNINFORMATIVE, f'The gates of backend "{backend.name}" cannot be run: it has no engine.'
+    )
+
+
 def _phases(run: GateRun) -> list[Message]:
     return [each for each in run.messages if each.phase.startswith((PRODUCT, SUM, LESS))]
 
@@ -146,10 +152,7 @@ def gates(subject: Subject) -> Finding:
     for backend in subject.distributed:
         run = _script(subject, subject.arena(backend), cells)
         if run is None:
-            return Finding(
-                Verdict.UNINFORMATIVE,
-                f'The gates of backend "{backend.name}" cannot be run: it has no engine.',
-            )
+            return _no_engine(backend)
         tests = []
         keys: dict[tuple[str, int], tuple[NDArray[np.uint32], int]] = {}
         for message in _phases(run):
@@ -236,10 +239,7 @@ def repeated(subject: Subject) -> Finding:
     for backend in subject.distributed:
         run = _script(subject, subject.arena(backend), cells)
         if run is None:
-            return Finding(
-                Verdict.UNINFORMATIVE,
-                f'The gates of backend "{backend.name}" cannot be run: it has no engine.',
-            )
+            return _no_engine(backend)
         alike: defaultdict[tuple[str, int, int, int], list[Message]] = defaultdict(list)
         for message in _phases(run):
             kind = message.phase.split(",")[0]
