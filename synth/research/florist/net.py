@@ -34,7 +34,7 @@ torch.set_num_threads(1)
 
 
 class _Adam:
-    """The steps of `torch.optim.Adam` with its defaults. Its class loads PyTorch's compiler when one is made: a
+    """The steps of PyTorch's Adam with its defaults, whose class loads PyTorch's compiler when one is made: a
     second of each party's run."""
 
     def __init__(self, parameters: Iterable[Any], rate: float) -> None:

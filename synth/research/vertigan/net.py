@@ -144,7 +144,7 @@ class Generator:
         return {owner: np.concatenate([self._trunk.numpy(), own.numpy()]) for owner, own in self._own.items()}
 
     def descend(self, gradients: Mapping[str, Vector]) -> None:
-        """One step by the owners' gradients: of the trunk their sum. `torch.optim.RMSprop`, of which the class
+        """One step by the owners' gradients: of the trunk their sum. PyTorch's RMSprop, whose class
         loads PyTorch's compiler when one is made: a second of the run."""
         library, trunk = torch(), len(self._trunk)
         found = [np.sum([gradient[:trunk] for gradient in gradients.values()], axis=0, dtype=np.float32)]
