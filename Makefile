@@ -23,7 +23,7 @@ BIN := .venv/bin
 demo: .venv/demo.stamp
 	$(BIN)/cosynth demo
 
-# Tests are compiled once for all processes that will run them. Types are looked at beside, and told in the end.
+# Tests are compiled once for all processes that will run them, if one is new. Types are looked at beside, and told in the end.
 test campaigns: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 campaigns: CASES = --campaigns
 test campaigns: .venv/test.stamp
@@ -31,7 +31,9 @@ test campaigns: .venv/test.stamp
 	@$(MAKE) --no-print-directory kernel || echo "llvmlite cannot be installed here: the tests that need it are skipped, and say so."
 	$(BIN)/ruff check .
 	@said=$$(mktemp); $(BIN)/mypy >$$said 2>&1 & \
-	  $(PYTEST) --collect-only >/dev/null 2>&1; $(PYTEST) -n auto --dist worksteal $(CASES); tested=$$?; \
+	  test -e .venv/compiled.stamp && test -z "$$(find tests -name '*.py' -newer .venv/compiled.stamp)" || \
+	    { touch .venv/compiled.stamp; $(PYTEST) --collect-only >/dev/null 2>&1; }; \
+	  $(PYTEST) -n auto --dist worksteal $(CASES); tested=$$?; \
 	  wait $$!; typed=$$?; cat $$said; rm $$said; exit $$((tested | typed))
 
 # Types of what changed: mypy keeps what it knew of the rest.

@@ -4,12 +4,14 @@ machines only.
 No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two
 measurements are to each other, is looked at with `pytest --quiet-machine` only. Cases that differ from others
 in a party or a size only are left to `pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a
-slow example says nothing about the code. Nothing is decided by chance either: a test's coins (`tests.coins`)
+slow example says nothing about the code; a property that does not say how many it takes has 50, and 300 with
+`--campaigns`. Nothing is decided by chance either: a test's coins (`tests.coins`)
 and Hypothesis' examples are the same in each run, unless `pytest --fresh-coins` asks for others.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -28,8 +30,9 @@ from tests.mariadb import available as no_mariadb
 from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
 
-settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("cosynth", settings.get_profile("fresh"), derandomize=True)
+settings.register_profile(
+    "cosynth", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=50
+)
 settings.load_profile("cosynth")
 
 NO_TESTS = pytest.StashKey[list[str]]()
@@ -52,9 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before the tests' modules are read: their `@settings` start from the profile."""
-    if config.getoption("--fresh-coins"):
-        settings.load_profile("fresh")
+    """Before the tests' modules are read: their `@settings` start from the profile, and what they import is no
+    garbage (`pytest_collection_finish`)."""
+    gc.disable()
+    settings.register_profile(
+        "asked",
+        settings.get_profile("cosynth"),
+        derandomize=not config.getoption("--fresh-coins"),
+        max_examples=300 if config.getoption("--campaigns") else 50,
+    )
+    settings.load_profile("asked")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -125,11 +135,11 @@ def pytest_collection_finish() -> None:
     """What was imported and collected is no garbage: looking for some in it takes a tenth of all tests' time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
-
-def pytest_sessionfinish() -> None:
-    """At the end it is, for extensions that look for what they have leaked."""
-    gc.unfreeze()
+    # At the end it is, for extensions that look for what they have leaked: once, when pytest has looked
+    # five times.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(optionalhook=True)

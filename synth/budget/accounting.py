@@ -36,11 +36,17 @@ _SEARCHED = 22  # digits while the best order is searched for
 _KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
 _MAX_EPSILON = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
 _ATTEMPTS = 200
+_REMEMBERED = 1024  # conversions, of 2 ms each: a run asks for few numbers again and again
 
 
 def rho_of(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
     """The largest rho (rounded down) for which rho-zCDP implies (epsilon, delta)-DP. Raises `StudyInvalid`."""
     _check(epsilon, delta)
+    return _rho_of(Fraction(epsilon), Fraction(delta))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     with localcontext(prec=_SEARCHED):
         eps, log_delta = _decimal(epsilon), _decimal(delta).ln()
         a = _best(lambda a: (_penalty(a, log_delta) - eps) / a)
@@ -54,8 +60,11 @@ def epsilon_of(rho: float | Fraction, delta: float | Fraction) -> float:
     if not rho >= 0 or rho == math.inf:
         raise StudyInvalid(f"rho must be a finite number of at least 0, got {rho!r}.")
     _check(1.0, delta)
-    if rho == 0:
-        return 0.0
+    return _epsilon_of(Fraction(rho), Fraction(delta)) if rho else 0.0
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _epsilon_of(rho: Fraction, delta: Fraction) -> float:
     with localcontext(prec=_SEARCHED):
         exact, log_delta = _decimal(rho), _decimal(delta).ln()
         a = _best(lambda a: a * exact + _penalty(a, log_delta))

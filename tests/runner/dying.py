@@ -20,6 +20,7 @@ from typing import Any
 
 from parties.budget.journal import Journal
 from parties.budget.run_state import RunState
+from runner.__main__ import program
 from runner.party.custodian import Custodian
 
 
@@ -64,8 +65,11 @@ def install(party: str) -> None:
     _on(Custodian, "settle", "settle", "settled", at)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the program."""
     install(sys.argv[sys.argv.index("--party") + 1] if "--party" in sys.argv else "ideal")
-    from runner.__main__ import main
+    program()
 
-    sys.exit(main())
+
+if __name__ == "__main__":
+    main()

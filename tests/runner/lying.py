@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.engine.inputs import contribution
+from runner.__main__ import program
 
 counted = contribution.local_cells
 
@@ -26,9 +27,12 @@ def _below_zero(*arguments: Any) -> Any:
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the program."""
     if "--party" in sys.argv and sys.argv[sys.argv.index("--party") + 1] == os.environ.get("LIAR"):
         contribution.local_cells = _below_zero  # type: ignore[assignment]
-    from runner.__main__ import main
+    program()
 
-    sys.exit(main())
+
+if __name__ == "__main__":
+    main()

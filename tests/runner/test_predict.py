@@ -27,8 +27,7 @@ from runner.results.finished_run import columns_of
 from runner.results.training import write_training
 from runner.study import DataLocation, load
 from runner.study.private_file import LedgerSettings, Private
-from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel
-from synth.research.florist.owners import archive
+from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel, archive
 from tests.runner import trained
 from tests.runner.in_memory import SessionInMemory
 from tests.runner.processes import End, Program, run

@@ -151,7 +151,6 @@ def test_what_was_released_is_handed_out() -> None:
     assert found.released
 
 
-@settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_a_crash_at_any_moment_can_be_gone_on_with(data: st.DataObject) -> None:
     """A model of the steps with their two agreements, stopped anywhere: whatever was opened is known or held by all; what is

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from runner.party.record.software import commit_of, software
 from runner.report import render
 from runner.results import signatures
 from runner.review.audit.subjects.forgeries import FORGERIES, Forger, Forgery, copies
+from runner.review.verification.files import report
 from runner.review.verification.place import Place
 from runner.review.verification.spending import charged
 from runner.starting.demo import COMPARISON
@@ -95,10 +97,17 @@ def change_run(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], o
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=[forgery.what for forgery in FORGERIES])
 def test_a_forgery_is_found_or_said_to_be_the_word_of_who_gave_it(
-    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str], forgery: Forgery
+    folders: Folders,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    forgery: Forgery,
 ) -> None:
+    """By the files alone, and with the CA named in either way; the page that they make is compared once."""
     forger = copies([folders[name].out for name in NAMES], tmp_path)
     forgery.forge(forger)
+    compared = cache(lambda directory: report(Place.at(directory)))
+    monkeypatch.setattr("runner.review.verification.files.report", lambda place: compared(place.directory))
     asked, ca = (
         [str(folder) for folder in forger.folders],
         certificates.fingerprint(folders["north"] / "ca.crt"),

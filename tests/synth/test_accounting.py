@@ -9,7 +9,7 @@ import mpmath
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import rdp_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
@@ -43,7 +43,6 @@ def exact(x: Fraction | float) -> mpmath.mpf:
     return mpmath.mpf(x.numerator) / x.denominator
 
 
-@settings(max_examples=60)
 @given(epsilons, deltas)
 def test_rho_is_the_largest_that_delta_allows(epsilon: float, delta: float) -> None:
     with mpmath.workdps(50):
@@ -55,7 +54,6 @@ def test_rho_is_the_largest_that_delta_allows(epsilon: float, delta: float) -> N
         assert least_delta(rho * (1 + mpmath.mpf("1e-7")), exact(epsilon)) > exact(delta)
 
 
-@settings(max_examples=60)
 @given(epsilons, deltas)
 def test_the_two_directions_meet_on_the_safe_side(epsilon: float, delta: float) -> None:
     rho = rho_of(epsilon, delta)
@@ -64,7 +62,6 @@ def test_the_two_directions_meet_on_the_safe_side(epsilon: float, delta: float) 
     assert rho_of(back, delta) >= rho * (1 - Fraction(1, 10**12))
 
 
-@settings(max_examples=60)
 @given(st.floats(1e-9, 1e6), deltas)
 def test_what_is_shown_is_what_is_charged_to_nine_digits(rho: float, delta: float) -> None:
     assert epsilon_about(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-9, abs=1e-15)

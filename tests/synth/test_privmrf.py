@@ -74,7 +74,6 @@ def test_the_noise_that_beta_is_planned_for_is_no_less_than_any_question_has(col
     assert max(plan.sigma2, plan.pairs_sigma2, plan.marginal_sigma2(columns)) <= widest
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(1, 12), min_size=3, max_size=8), st.integers(2, 6), st.integers(1, 60))
 def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most: int, limit: int) -> None:
     domain = codes_domain(**{f"x{number}": size for number, size in enumerate(sizes)})
@@ -159,7 +158,6 @@ def test_sets_outside_a_tree_of_the_models_size_are_asked_too() -> None:
     assert model_size_mb(DOMAIN.sizes, [m.clique for m in got.measurements]) <= config.max_model_mb
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(2, 9), min_size=3, max_size=7), st.integers(0, 2**32), st.floats(0.0005, 0.01))
 def test_the_graph_takes_the_most_dependent_pairs_that_fit(sizes: list[int], seed: int, limit: float) -> None:
     domain = codes_domain(**{f"x{number}": size for number, size in enumerate(sizes)}).sizes

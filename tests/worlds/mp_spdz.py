@@ -31,7 +31,6 @@ for party in `seq 0 $(($1 - 1))`; do echo certificate > $2/P$party.pem; done
 """
 MACHINE = """\
 import pathlib, sys
-import numpy as np
 tree = pathlib.Path(__file__).parent
 mood = (tree / "mood").read_text() if (tree / "mood").exists() else ""
 arguments = sys.argv[1:]
@@ -55,6 +54,7 @@ for timer, seconds, megabytes, rounds in (1, 0.5, 4.0, 30), (2, 0.25, 2.0, 20):
 assert gate.readline() == "1\\n"
 if me:
     sys.exit()
+import numpy as np
 x, y = (np.fromfile(next(pathlib.Path("..").glob(f"{name}-P{p}-*/in-Binary-P{p}-0")), "<i8") for p in (0, 1))
 assert len(x) == len(y) == cells
 firsts = [q * cells // candidates for q in range(candidates)]

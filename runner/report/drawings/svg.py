@@ -30,8 +30,8 @@ def tag(name: str, *children: Markup | str, **attributes: str | float | None) ->
     parts = [f"<{name}"]
     for key, value in attributes.items():
         if value is not None:
-            text = value if isinstance(value, str) else number(value)
-            parts.append(f' {key.rstrip("_").replace("_", "-")}="{escape(text)}"')
+            text = escape(value) if isinstance(value, str) else number(value)
+            parts.append(f' {key.rstrip("_").replace("_", "-")}="{text}"')
     if not children:
         return Markup("".join([*parts, "/>"]))
     parts.append(">")

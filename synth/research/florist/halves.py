@@ -1,5 +1,5 @@
-"""Both owners' halves of a trained model, read back from their files: embeddings of rows, probabilities of
-embeddings.
+"""Both owners' halves of a trained model, written to their files and read back: embeddings of rows, probabilities
+of embeddings.
 
 NumPy only: whoever predicts needs no PyTorch. A number may differ in its last bits from what the training
 computed. Files are an owner's own and are read without pickles; one that is damaged is refused.
@@ -119,6 +119,15 @@ def _chained(layers: Layers, inputs: int, outputs: int) -> bool:
             return False
         inputs = len(weight)
     return bool(layers) and inputs == outputs
+
+
+def archive(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """An .npz of the arrays and of the head's JSON text."""
+    out = io.BytesIO()
+    text = np.frombuffer(json.dumps(dict(head), sort_keys=True).encode(), np.uint8)
+    members: dict[str, Any] = {HEAD: text, **arrays}
+    np.savez(out, **members)
+    return out.getvalue()
 
 
 def _archive(name: str, content: bytes, half: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

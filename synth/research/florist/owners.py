@@ -9,7 +9,6 @@ A half is an archive of NumPy arrays that loads without pickles; `head` holds a 
 
 from __future__ import annotations
 
-import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from synth.research.florist.calibrate import (
 )
 from synth.research.florist.evaluate import binned, quality
 from synth.research.florist.fill import Features
-from synth.research.florist.halves import ACTIVE, CALIBRATION, HEAD, PASSIVE
+from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, archive
 from synth.research.florist.labels import Labels
 from synth.research.florist.loop import train_active, train_passive
 from synth.research.florist.net import ActiveHalf, PassiveHalf
@@ -118,15 +117,6 @@ def noisy_rate(positives: int, listed: int, sigma2: Fraction, coins: Callable[[i
     signs = [coins(1)[0] & 1 for _ in noise.parts]
     least = 1 / (listed + 2)
     return min(1 - least, max(least, (positives + reference(noise, uniforms, signs)) / max(1, listed)))
-
-
-def archive(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """An .npz of the arrays and of the head's JSON text."""
-    out = io.BytesIO()
-    text = np.frombuffer(json.dumps(dict(head), sort_keys=True).encode(), np.uint8)
-    members: dict[str, Any] = {HEAD: text, **arrays}
-    np.savez(out, **members)
-    return out.getvalue()
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

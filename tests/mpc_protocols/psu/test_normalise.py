@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
@@ -149,7 +149,6 @@ def test_a_person_may_be_called_null() -> None:
 
 
 @pytest.mark.parametrize("rule", ["text", "exact", "name", "email", "date", "phone:GB"])
-@settings(max_examples=150, deadline=None)
 @given(
     st.text(max_size=12)
     | st.from_regex(r"[0-9 ()+-]{5,14}|[a-zA-Z.]+@[a-z.]+", fullmatch=True)
@@ -164,7 +163,6 @@ def test_canonical_forms_are_stable(rule: str, text: str) -> None:
         assert one(rule, encoded[5:].decode()) == encoded
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.tuples(st.text(min_size=1), st.text(min_size=1)), st.tuples(st.text(min_size=1), st.text(min_size=1))
 )

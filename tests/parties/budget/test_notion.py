@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
@@ -262,7 +262,6 @@ def test_beyond_the_samplers_precision_no_epsilon_is_claimed(ledger: Ledger) -> 
     ledger.reserve(replace(one, run="run-2"), Cap(40.0, 1e-3))  # a larger delta has room
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     rho=st.fractions(Fraction(1, 1000), Fraction(5)),
     beta=st.fractions(Fraction(0), Fraction(1, 10**12)),

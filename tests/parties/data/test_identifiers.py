@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
@@ -94,7 +94,6 @@ def assert_same(policy: IdentifierPolicy, values: list[list[object]], columns: l
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_each_text_is_what_the_rule_makes_of_it(rule: str, data: st.DataObject) -> None:
     policy = IdentifierPolicy(("id",), (rule,), "first")
@@ -148,14 +147,12 @@ def test_every_character_below_and_around_ascii() -> None:
                 assert made(policy, [pa.array(["ann@x.org", others[start]])])[1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20), st.sampled_from(RULES))
 @example([0, -1, 17, 17, 2125550100, 20240229], "text")
 def test_integers(values: list[int], rule: str) -> None:
     assert_same(IdentifierPolicy(("id",), (rule,), "first"), [list(values)], [pa.array(values, pa.int64())])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.dates() | st.just(datetime.date(1, 1, 1)) | st.just(datetime.date(9999, 12, 31)),
@@ -190,7 +187,6 @@ def test_moments_that_are_no_days_and_days_that_are_no_dates() -> None:
     assert identifiers is not None and identifiers.entries == [policy.canonical(["2024-02-29"])]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(TEXTS, st.integers(0, 3), st.sampled_from([None, datetime.date(2000, 1, 1)])),

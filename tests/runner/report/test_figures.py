@@ -103,7 +103,6 @@ def test_a_column_never_measured_alone_is_summed_from_the_best_group(directory: 
     assert age.spread * run.noisy_total == pytest.approx(math.sqrt(2 * wide.sigma2))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_cramers_v_equals_scipy(rows: int, columns: int, seed: int) -> None:
     counts = np.random.default_rng(seed).integers(1, 50, size=(rows, columns))

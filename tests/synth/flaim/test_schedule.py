@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.algorithms.flaim.schedule import deal
 from tests.synth.flaim.world import planned
 
 
-@settings(max_examples=60)
 @given(
     clients=st.integers(1, 40),
     rounds=st.integers(1, 12),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
@@ -21,7 +21,6 @@ from synth.workload import Workload
 COUNTS = st.lists(st.integers(-500, 5000), min_size=1, max_size=120)
 
 
-@settings(max_examples=200, deadline=None)
 @given(COUNTS, st.integers(1, 10**6), st.booleans())
 def test_partitions_are_nested_and_put_each_value_in_one_bin(
     counts: list[int], sigma2: int, ordered: bool
@@ -38,7 +37,6 @@ def test_partitions_are_nested_and_put_each_value_in_one_bin(
         bins_within(coarse, fine)
 
 
-@settings(max_examples=100, deadline=None)
 @given(COUNTS, st.integers(1, 10**6), st.booleans())
 def test_partitions_depend_on_released_integers_alone(counts: list[int], sigma2: int, ordered: bool) -> None:
     """No float enters: equal integers give equal bins whatever their type, and scaling everything changes

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
@@ -37,7 +37,6 @@ def sizes_with(
         return [sizes.with_clique(clique, limit * sizes.mb) for clique, limit in asked], sizes
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(2, 90), st.floats(0.5, 3), st.booleans())
 def test_machine_code_counts_what_python_does(seed: int, count: int, dense: float, layered: bool) -> None:
     draw = random.Random(seed)

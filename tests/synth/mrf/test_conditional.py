@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -14,7 +14,6 @@ from synth.mrf import Model, conditional
 from tests.synth.mrf.problems import cells, cliques_of, domains, joint, project
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data(), st.sampled_from([0.0, 1.0, 30.0]))
 def test_it_is_the_joint_distribution_without_the_other_rows(data: st.DataObject, spread: float) -> None:
     sizes = data.draw(domains())

@@ -62,7 +62,6 @@ def test_exact_measurements_are_reproduced_and_the_rest_is_maximum_entropy() -> 
     np.testing.assert_allclose(model.marginal(("a", "b", "c")), expected.reshape(-1), rtol=1e-3, atol=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_the_reported_loss_is_the_models_and_never_rises(
     problem: tuple[dict[str, int], list[Measurement]],

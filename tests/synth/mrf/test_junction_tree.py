@@ -8,7 +8,7 @@ from math import prod
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.mrf.junction_tree import ColumnSet, JunctionTree, junction_tree
@@ -20,7 +20,6 @@ def _cells(tree: JunctionTree, sizes: dict[str, int]) -> int:
     return sum(prod(sizes[name] for name in node) for node in tree.nodes)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_nodes_cover_the_cliques_and_every_column_is_connected(data: st.DataObject) -> None:
     sizes = data.draw(domains(9))
@@ -43,7 +42,6 @@ def test_nodes_cover_the_cliques_and_every_column_is_connected(data: st.DataObje
         assert len(tops) == 1
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_nodes_are_the_maximal_cliques_of_a_chordal_graph_by_networkx(data: st.DataObject) -> None:
     sizes = data.draw(domains(9))
@@ -62,7 +60,6 @@ def test_nodes_are_the_maximal_cliques_of_a_chordal_graph_by_networkx(data: st.D
     assert sum(map(len, tree.separators)) == heaviest
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_the_estimate_is_the_size_of_the_tree_that_is_built(data: st.DataObject) -> None:
     sizes = data.draw(domains(9))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.mrf import Measurement, Model, fit
@@ -31,7 +31,6 @@ def drawn(model: Model, rows: int, seed: int, targets: list[tuple[str, ...]], ke
         return model.sample(rows, np.random.default_rng(seed), targets=targets)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(), st.sampled_from([1, 2, 3, 50, 700]), st.integers(0, 2**32 - 1))
 def test_rows_of_any_model_are_those_of_numpy(
     compiled: Kernel, problem: tuple[dict[str, int], list[Measurement]], rows: int, seed: int
@@ -44,7 +43,6 @@ def test_rows_of_any_model_are_those_of_numpy(
         np.testing.assert_array_equal(*tables)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(2, 400), st.sampled_from([1, 7, 256]), st.integers(0, 2**32 - 1))
 def test_any_columns_are_exchanged_between_any_pairs_as_by_numpy(
     compiled: Kernel, data: st.DataObject, rows: int, codes: int, seed: int
@@ -102,7 +100,6 @@ def test_extreme_models(compiled: Kernel, name: str) -> None:
     assert (tables[0] == plain).all() == (name in ("one column", "one value each"))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 62), st.integers(1, 62), st.integers(0, 2**32 - 1))
 def test_numbers_are_sorted(compiled: Kernel, count: int, known: int, bits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

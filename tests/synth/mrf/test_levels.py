@@ -11,7 +11,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted
@@ -131,7 +131,6 @@ def layered(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, Level], list[tup
     return sizes, levels, sorted(set(cliques))
 
 
-@settings(max_examples=150, deadline=None)
 @given(layered(), st.integers(0, 2**32 - 1))
 def test_a_random_model_answers_at_every_level_as_its_joint_distribution(
     problem: tuple[dict[str, int], dict[str, Level], list[tuple[str, ...]]], seed: int
@@ -158,7 +157,6 @@ def test_a_random_model_answers_at_every_level_as_its_joint_distribution(
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
 @given(layered(), st.integers(0, 2**32 - 1))
 def test_steps_of_a_random_model_give_the_marginals_of_its_joint_distribution(
     problem: tuple[dict[str, int], dict[str, Level], list[tuple[str, ...]]], seed: int

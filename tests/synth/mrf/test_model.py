@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -15,7 +15,6 @@ from synth.mrf import Measurement, Model, fit
 from tests.synth.mrf.problems import cells, cliques_of, domains, joint, project
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([0.0, 1.0, 30.0, 2000.0]))
 def test_every_marginal_is_that_of_the_joint_distribution(data: st.DataObject, spread: float) -> None:
     sizes = data.draw(domains())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.mrf import schedule
@@ -29,7 +29,6 @@ def _in_domain_order(
     }
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.data(), st.floats(0.01, 1.0))
 def test_marginals_follow_every_step(data: st.DataObject, size: float) -> None:
     sizes = data.draw(domains())

@@ -25,7 +25,6 @@ def _random_model(sizes: dict[str, int], cliques: list[tuple[str, ...]], seed: i
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([0, 1, 2, 17, 1000]), st.integers(0, 2**32 - 1))
 def test_counts_inside_cliques_are_within_the_stated_bound(data: st.DataObject, rows: int, seed: int) -> None:
     sizes = data.draw(domains())
@@ -105,7 +104,6 @@ def test_what_balancing_keeps_in_mind_is_what_the_rows_say(data: st.DataObject, 
         np.testing.assert_allclose(kept.surplus, counted_anew.surplus, atol=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(domains(5), st.integers(2, 200), st.integers(0, 2**32 - 1))
 def test_pairs_of_columns_cost_the_same_as_matrices_and_as_cells(
     sizes: dict[str, int], rows: int, seed: int

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted
@@ -55,7 +55,6 @@ def _file(header: object, potentials: np.ndarray[Any, Any] | None = None) -> byt
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_a_model_survives_the_round_trip_to_the_last_bit(
     problem: tuple[dict[str, int], list[Measurement]],
@@ -223,7 +222,6 @@ def test_an_archive_is_not_unpacked_to_more_than_it_is(member: str) -> None:
         tracemalloc.stop()
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     """Cut anywhere, or with any bytes replaced: either refused or a model that answers with finite numbers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import prod
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
@@ -77,7 +77,6 @@ def eliminated(chains: Chains, cliques: list[Clique], loose: set[str]) -> float:
     return sum(map(cells, maximal)) * 8 / 2**20
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.DataObject) -> None:
     sizes, levels = data.draw(layered())

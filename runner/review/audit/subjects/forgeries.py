@@ -45,11 +45,14 @@ class Forger:
         return found
 
     def write(self) -> None:
-        """Put the altered run.json in place, with a report of it where there was one."""
+        """Put the altered run.json in place, with a report of it where there was one: the same page in all."""
+        page: bytes | None = None
         for folder in self.folders:
             (folder / RUN).write_text(json.dumps(self.run, indent=1) + "\n", encoding="utf-8")
             if (folder / REPORT).exists():
-                render(folder)
+                if page is None:
+                    page = render(folder).read_bytes()
+                (folder / REPORT).write_bytes(page)
 
     def remove(self, pattern: str) -> None:
         """From every directory."""

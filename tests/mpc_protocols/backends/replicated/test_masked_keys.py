@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -131,7 +131,6 @@ FAMILIES = st.integers(2, 4).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(families=FAMILIES, place=st.sampled_from(list(PLACES)), wide=st.booleans(), seed=st.integers(0, 9))
 def test_the_largest_of_each_family(families: list[list[int]], place: str, wide: bool, seed: int) -> None:
     """Against the ideal: ties, extremes, fewer families than dealers; and who lost to whom."""

@@ -13,7 +13,6 @@ from runner.review.audit import statistics
 from runner.review.audit.groups.shares import independence, uniformity
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 400), st.floats(0.05, 6.0))
 def test_chi_square_tails_are_those_of_scipy(freedom: int, times: float) -> None:
     expected = stats.chi2.sf(times * freedom, freedom)
@@ -22,7 +21,6 @@ def test_chi_square_tails_are_those_of_scipy(freedom: int, times: float) -> None
     )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.integers(1, 3000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
     st.floats(1e-6, 1 - 1e-6),

@@ -17,8 +17,7 @@ from runner.review.audit.research.trainings import LABEL, People, Rehearsed, reh
 from synth.domain import Domain
 from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 from synth.research.florist.evaluate import binned
-from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel
-from synth.research.florist.owners import archive
+from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel, archive
 
 USUAL = People.invented(600, 5)
 PEOPLE = replace(

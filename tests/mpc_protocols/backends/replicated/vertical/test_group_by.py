@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
@@ -65,7 +65,6 @@ def run(
     st.sampled_from([(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]),
     st.sampled_from(["any", "absent", "one", "last"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_sums_equal_the_plain_ones(
     seed: int, rows: int, count: int, columns: int, dtype: type, roles: tuple[int, int], kind: str
 ) -> None:
@@ -84,7 +83,6 @@ def test_sums_equal_the_plain_ones(
 
 
 @given(st.integers(0, 2**32), st.integers(0, 400), st.integers(1, 60), st.integers(1, 300))
-@settings(max_examples=100, deadline=None)
 def test_every_cell_gets_blocks_of_its_own(seed: int, rows: int, count: int, columns: int) -> None:
     """pi is a permutation; a cell's blocks hold its rows and rows beyond the table only; the last blocks are
     different."""

@@ -1,0 +1,49 @@
+"""Fixtures for the tests of `runner`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from parties.data.engines import duckdb_engine
+from runner.launch import children
+from tests.forks import forked
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_duckdb_reads_all_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """In this process, each over a connection of its own, as where many files are one table: making a DuckDB
+    costs as much as all else that a small run does with its tables. Tests of `parties.data`, and the processes
+    of runs, make their own."""
+    shared = duckdb_engine.Shared(str(tmp_path_factory.mktemp("spill")))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duckdb_engine, "_own_connection", lambda spill, other: (other or shared).cursor())
+        yield
+    shared.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parties_are_forked_from_the_tests_own_server() -> Iterator[None]:
+    """Of a launcher in this process, and of modules of tests that take the place of `runner`: each launcher's own
+    server, and each such process, would import everything anew."""
+    start = children._start
+
+    def begun(
+        program: Sequence[str],
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+    ) -> int:
+        module = next((name for flag, name in pairwise(program) if flag == "-m"), None)
+        if module is None or sys.platform != "linux":
+            return start(program, arguments, environment, streams)
+        return forked([module, *arguments], environment, Path.cwd(), streams).pid
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(children, "_start", begun)
+        patched.setattr(children, "begin", lambda environment: None)
+        yield
