@@ -94,7 +94,10 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
         name = next(iter(names.values()))
         absent = [custodian for custodian in tables if custodian not in names]
         if absent:
-            notes.append(f"{name}: not at {', '.join(absent)}; a column of a horizontal study is everywhere")
+            notes.append(
+                f"{name}: not at {', '.join(absent)}; a column of a horizontal study is everywhere: leave it out, or say by "
+                f"[harmonise.columns.{name}] `from` what it is called there"
+            )
         own = {custodian: tables[custodian].columns[names[custodian]] for custodian in names}
         made = _column(name, own, {custodian: tables[custodian].rows for custodian in names})
         found.append(made.proposal)
