@@ -45,12 +45,15 @@ _CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
 
 _COMMA = r"\A[+-]?[0-9]*,[0-9]+\z"
+_ELSEWHERE = "; of data that is no CSV file an sql under [harmonise] makes plain digits"
 COMMA = (
     ', for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file, '
-    'if it groups digits, thousands = ","'
+    f'if it groups digits, thousands = ","{_ELSEWHERE}'
 )
 _GROUPS = r"\A[+-]?[0-9]{1,3}([,. '\x{2019}\x{a0}\x{202f}][0-9]{3})+([.,][0-9]*)?\z"
-GROUPS = ", for its digits stand in groups: say by what, as thousands under [csv] of the private file"
+GROUPS = (
+    ", for its digits stand in groups: say by what, as thousands under [csv] of the private file" + _ELSEWHERE
+)
 
 
 @dataclass(frozen=True)
