@@ -194,6 +194,11 @@ class Source:
         self._header = header or self._engine.fields
         self.columns: tuple[str, ...] = self._header
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The data's own names, before a private file makes columns of them; a CSV's may be a record's fields."""
+        return self._header
+
     def __enter__(self) -> Source:
         return self
 

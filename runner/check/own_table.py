@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def own_table(party: str, data: DataLocation, found: Survey) -> Iterator[Finding]:
     """A line a column of the study, for its owner's eyes; none if no row could be read."""
     recipe = data.recipe
-    if recipe is not None:
+    if recipe is not None and data.linked is None:  # of linked tables it is that of people alone
         yield note(
             f"{party}: the digest of how the private file reads this table, equal where another custodian's means the same: "
             f"{recipe.digest[:12]}"

@@ -90,11 +90,12 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
                     "capitals or blanks only, so that another custodian's could be either; rename one."
                 )
     found, rules, notes = [], {custodian: dict[str, OwnRule]() for custodian in tables}, list[str]()
+    lacking: dict[str, list[str]] = {}
     for names in spelled.values():
         name = next(iter(names.values()))
         absent = [custodian for custodian in tables if custodian not in names]
         if absent:
-            notes.append(f"{name}: not at {', '.join(absent)}; a column of a horizontal study is everywhere")
+            lacking.setdefault(", ".join(absent), []).append(name)
         own = {custodian: tables[custodian].columns[names[custodian]] for custodian in names}
         made = _column(name, own, {custodian: tables[custodian].rows for custodian in names})
         found.append(made.proposal)
@@ -105,13 +106,18 @@ def compared(tables: Mapping[str, Texts]) -> Compared:
                 rule = replace(rule, source=source)
             if not rule.silent:
                 rules[custodian][name] = rule
+    everywhere = [
+        f"{', '.join(lacked)}: not at {absent}; a column of a horizontal study is everywhere: leave it out, or, where it has "
+        f"another name there, say that by `from` under [harmonise.columns.{lacked[0]}] of the private file"
+        for absent, lacked in lacking.items()
+    ]
     cased = frozenset(
         custodian
         for names in spelled.values()
         for custodian, source in names.items()
         if source != (name := next(iter(names.values()))) and source.casefold() == name.casefold()
     )
-    return Compared(found, rules, cased, tuple(notes))
+    return Compared(found, rules, cased, (*everywhere, *notes))
 
 
 @dataclass(frozen=True)

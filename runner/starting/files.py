@@ -113,11 +113,16 @@ def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def _scaled(rule: OwnRule, source: str, comma: bool) -> str:
+def _scaled(rule: OwnRule, source: str, dialect: Dialect) -> str:
     """The line that converts a column's numbers. Markers of missing values are told by it, too: what `missing` says is
     looked for in what `sql` gives."""
     column = _quoted(source)
-    number = f"replace({column}, ',', '.')" if comma else column
+    number = column
+    if dialect.thousands is not None:
+        mark = dialect.thousands.replace("'", "''")
+        number = f"replace({number}, '{mark}', '')"
+    if dialect.decimal == ",":
+        number = f"replace({number}, ',', '.')"
     # a ratio of medians is no unit: of a factor and its inverse, the one that is written shorter
     by = min(f"* {rule.scale:.6g}", f"/ {1 / rule.scale:.6g}", key=len)
     told = f"TRY_CAST({number} AS DOUBLE) {by}"
@@ -140,14 +145,15 @@ def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_c
         parts.append(
             "[csv]                          # how the table is written\n"
             f"delimiter = {_toml(dialect.delimiter)}\ndecimal = {_toml(dialect.decimal)}\nencoding = {_toml(dialect.encoding)}\n"
+            + ("" if dialect.thousands is None else f"thousands = {_toml(dialect.thousands)}\n")
         )
     if ignore_case:
         parts.append('[harmonise]\nnames = "ignore case"          # AGE and Age are the study\'s age\n')
     for name, rule in rules.items():
         lines = [f"[harmonise.columns.{_name(name)}]"]
         if rule.units:
-            comma = dialect is not None and dialect.decimal == ","
-            lines += [f"# TO BE ASKED: {rule.units}:", f"# {_scaled(rule, rule.source or name, comma)}"]
+            scaled = _scaled(rule, rule.source or name, dialect or RFC)
+            lines += [f"# TO BE ASKED: {rule.units}:", f"# {scaled}"]
         days = _day_rules(rule.source or name, rule.spellings)
         if len(days) > 1:
             lines.append(

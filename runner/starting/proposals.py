@@ -14,7 +14,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -25,7 +25,8 @@ import pyarrow as pa
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.coding import Distinct, plain, written
-from parties.data.harmony.rules import DELIMITERS, RFC, Dialect
+from parties.data.harmony.grouping import MARKS, Grouping
+from parties.data.harmony.rules import DECIMALS, DELIMITERS, RFC, Dialect
 from parties.data.location import Location, locate
 from parties.data.source import open_source
 from synth.domain import Categorical, Value
@@ -73,7 +74,7 @@ class Proposal:
 
 def dialect_of(path: Path) -> Dialect:
     """How a CSV file seems to be written: its first line's separators, UTF-8, UTF-16 with a mark or else
-    windows-1252, decimal commas."""
+    windows-1252, decimal commas, groups of digits."""
     raw = path.read_bytes()[: 1 << 20]
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text, encoding = raw.decode("utf-16", errors="replace"), "utf-16"
@@ -85,10 +86,19 @@ def dialect_of(path: Path) -> Dialect:
     lines = text.splitlines()
     delimiter = max(DELIMITERS, key=lambda mark: lines[0].count(mark)) if lines else ","
     fields = [field for line in list(csv.reader(lines[1:500], delimiter=delimiter)) for field in line]
-    comma = delimiter != "," and sum(bool(_COMMA.fullmatch(one)) for one in fields) > sum(
-        "." in one and bool(_NUMBER.fullmatch(one)) for one in fields
-    )
-    return Dialect(delimiter, "," if comma else ".", encoding)
+    grouped = {decimal: _grouped(fields, decimal) for decimal in DECIMALS}
+    commas = sum(bool(_COMMA.fullmatch(one)) for one in fields) + grouped[","].total()
+    points = sum("." in one and bool(_NUMBER.fullmatch(one)) for one in fields) + grouped["."].total()
+    decimal = "," if delimiter != "," and commas > points else "."
+    thousands = next((mark for mark, _ in grouped[decimal].most_common(1)), None)
+    return Dialect(delimiter, decimal, encoding, thousands)
+
+
+def _grouped(fields: Sequence[str], decimal: str) -> Counter[str]:
+    """How many of them are numbers whose digits stand in groups, by the mark between these; with a fraction,
+    since 1,204 may be one itself."""
+    marks = [Grouping(mark, decimal) for mark in MARKS if mark != decimal]
+    return Counter(one.thousands for one in marks for text in fields if decimal in text and one.holds(text))
 
 
 def place_of(path: Path) -> Location:
@@ -113,7 +123,7 @@ class Texts:
 
 
 def texts_of(location: Location) -> Texts:
-    """Of a table that lies somewhere; every row is read, decimal commas as points. Raises `DataRefused`."""
+    """Of a table that lies somewhere; every row is read, numbers as the run reads them. Raises `DataRefused`."""
     with open_source(location) as source:
         names = list(source.columns)
         twice = next((number for number, name in enumerate(names) if name in names[:number]), 0)
@@ -125,9 +135,9 @@ def texts_of(location: Location) -> Texts:
         texts = _texts(names, source.batches(names))
     if not texts.rows:
         raise DataRefused(f"{location.label} has no rows, from which columns could be proposed.")
-    if location.dialect.decimal == RFC.decimal:
-        return texts
-    return Texts(texts.rows, {name: _pointed(column) for name, column in texts.columns.items()})
+    return Texts(
+        texts.rows, {name: _plain(column, location.dialect) for name, column in texts.columns.items()}
+    )
 
 
 def texts_of_frame(frame: pd.DataFrame) -> Texts:
@@ -167,10 +177,22 @@ def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:
     return Texts(rows, counts)
 
 
-def _pointed(values: Counter[str]) -> Counter[str]:
-    if not any(_COMMA.fullmatch(text) for text in values):
+def _plain(values: Counter[str], dialect: Dialect) -> Counter[str]:
+    """Of one column, as the run reads its numbers."""
+    if dialect.thousands is not None:
+        groups = Grouping(dialect.thousands, dialect.decimal)
+        if any(groups.holds(text) for text in values):
+            values = _written(values, groups.without)
+    if dialect.decimal == RFC.decimal or not any(_COMMA.fullmatch(text) for text in values):
         return values
-    return Counter({text.replace(",", "."): count for text, count in values.items()})
+    return _written(values, lambda text: text.replace(",", "."))
+
+
+def _written(values: Counter[str], how: Callable[[str], str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for text, count in values.items():
+        found[how(text)] += count
+    return found
 
 
 def proposal(name: str, values: Counter[str], rows: int) -> Proposal:

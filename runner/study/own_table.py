@@ -49,6 +49,8 @@ def _dialect(table: Table) -> Dialect:
             'says that a comma separates fields and is a decimal mark too; a file with decimal commas has delimiter = ";" mostly',
             "decimal",
         )
+    elif dialect.thousands == dialect.decimal:
+        table.problem("is the decimal mark too", "thousands")
     return dialect
 
 

@@ -37,6 +37,7 @@ from runner.study.sections.parties import read_address, read_location
 
 if TYPE_CHECKING:
     from parties.budget import account
+    from synth.domain import Domain
 else:
     account = Later("parties.budget.account")
 
@@ -230,10 +231,21 @@ def _linked_by_rules(found: DataLocation, rules: Rules) -> DataLocation:
             f"{rules.file}: [harmonise] is not read for linked tables; make the columns fit where the tables are "
             f"exported, and remove it."
         )
-    if found.children is None:
+    if found.linked is None:
         return replace(found, dialect=rules.dialect)
-    children = {name: replace(child, dialect=rules.dialect) for name, child in found.children.items()}
-    return replace(found, dialect=rules.dialect, children=children)
+    domains = {child.name: child.domain for child in found.linked.tables}
+    children = {
+        name: _as_written(place, rules, domains[name]) for name, place in (found.children or {}).items()
+    }
+    return replace(_as_written(found, rules, found.linked.people), children=children)
+
+
+def _as_written(place: DataLocation, rules: Rules, domain: Domain) -> DataLocation:
+    """One of linked tables, with the marks in its numbers if it is a CSV file. domain: of its own columns."""
+    csv = place.path is not None and KINDS_OF_FILES.get(place.path.suffix.lower()) == "csv"
+    marked = csv and (rules.dialect.decimal != RFC.decimal or rules.dialect.thousands is not None)
+    recipe = fit(Rules(rules.file, rules.dialect), domain, ()) if marked else None
+    return replace(place, dialect=rules.dialect, recipe=recipe)
 
 
 def _check_parts(study: Study, by_unit: bool) -> None:

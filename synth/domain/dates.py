@@ -83,7 +83,7 @@ class Calendar(Binned):
 
     @property
     def unread(self) -> str:
-        return f"the value is not a {self.example}"
+        return f"the value is not a {self.example}; how it is written can be said under [harmonise] of the private file"
 
     @property
     def line(self) -> Hashable:

@@ -55,6 +55,18 @@ def test_the_example_of_a_benchmark_runs_and_checks_its_result() -> None:
     assert MemoryNetwork(3).run([part] * 3) == [100, 100, 100]
 
 
+@pytest.mark.parametrize("page", ["add-an-algorithm.md", "add-an-alignment.md", "add-a-benchmark.md"])
+def test_examples_of_modules_in_the_tree_import_at_their_head(page: str) -> None:
+    """As `tests/test_imports_at_head.py` asks of the tree."""
+    found = re.search(r"```python\n(.*?)```", (HOWTO / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    for function in ast.walk(ast.parse(found[1])):
+        if isinstance(function, ast.FunctionDef):
+            assert not [
+                inner for inner in ast.walk(function) if isinstance(inner, ast.Import | ast.ImportFrom)
+            ]
+
+
 def bare(node: ast.AST) -> str:
     """Code without annotations, docstrings and subscripts of types."""
     for inner in ast.walk(node):

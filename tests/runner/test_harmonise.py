@@ -166,6 +166,8 @@ def test_all_tables_of_a_rehearsal_are_checked_by_their_private_files(
     [
         ('delimiter = ";"', "", "says that a comma separates fields and is a decimal mark too"),
         ('delimiter = ";"', 'delimiter = ":"', '[csv] delimiter must be ","'),
+        ('delimiter = ";"', 'delimiter = ";"\nthousands = ","', "[csv] thousands is the decimal mark too"),
+        ('delimiter = ";"', 'delimiter = ";"\nthousands = "_"', '[csv] thousands must be ","'),
         ('from = "Tage', 'sql = "1"\nfrom = "Tage', "[harmonise.columns.days] says both `from` and `sql`"),
         ("values = { M", "value = { M", 'unknown key "value" (did you mean "values"?)'),
         ("values = { M =", "values = { X = [], M =", "values must map"),

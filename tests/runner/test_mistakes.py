@@ -408,6 +408,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ('algorithm = "aim"', "algorithm = \u201caim\u201d", 10, "write plain quotation marks"),
         ('algorithm = "aim"', "algorithm = aim", 10, "write a text between quotation marks"),
         ('algorithm = "aim"', 'algorithm = "aim"\nresearch = True', 10, "truth values are true and false"),
+        ("epsilon = 1.0", "\u00e9psilon = 1.0", 10, "other letters than A to Z stands between quotation marks"),
         ("[[party]]", "[party]", 10, "such as [[party]], have two brackets"),
         ('values = ["f", "m"]', 'values = ["f", "m"', 10, "line"),
         ('data = "north.csv"', 'data = "~/nobody-has-this.csv"', 30, "does not exist, and the data of south"),
@@ -691,6 +692,8 @@ HEAD, ROW = "age,sex,work", "40,f,a"
         (f"sep=,\n{HEAD}\n{ROW}\n", "line 1 is a remark; delete it"),
         (f"# exported on Monday\n{HEAD}\n{ROW}\n", "line 1 is a remark; delete it"),
         (f'{HEAD}\n"40,5",f,a\n', 'decimal = "," under [csv]'),
+        (f'{HEAD}\n"1,240",f,a\n', 'if it groups digits, thousands = ","'),
+        (f'{HEAD}\n"1,240.50",f,a\n', "its digits stand in groups: say by what, as thousands under [csv]"),
     ],
 )
 def test_a_table_that_is_written_otherwise_is_answered_by_what_to_write(

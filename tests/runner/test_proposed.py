@@ -105,6 +105,16 @@ def test_python_proposes_columns_that_a_study_takes() -> None:
     assert "Female" not in repr(proposed)  # what was read off rows is not in a log by accident
 
 
+def test_columns_that_one_custodian_lacks_are_asked_about_together() -> None:
+    proposed = Study.propose(
+        north=hospital(1), south=hospital(2).rename(columns={"Sex": "Geschlecht", "Age": "Alter"})
+    )
+    there, here = (note for note in proposed.notes if "a column of a horizontal study is everywhere" in note)
+    assert here.startswith("Geschlecht, Alter: not at north;") or here.startswith("Alter, Geschlecht: not at")
+    assert there.startswith(("Sex, Age: not at south;", "Age, Sex: not at south;"))
+    assert "say that by `from` under [harmonise.columns." in there
+
+
 def test_what_is_proposed_says_what_there_is_to_do_with_it() -> None:
     """And no value that was read off rows."""
     told = repr(

@@ -50,6 +50,7 @@ def test_proposals_are_private_and_make_a_domain_once_what_is_marked_is_confirme
     assert main(["init", str(out), *given]) == 0
     told = capsys.readouterr().out.replace("\n", " ")
     assert "tell of the data" in told and "an example of three custodians, to be replaced by yours" in told
+    assert "append the columns once they are confirmed, and declare the parties" in told
     file = out / "domain.proposed.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     proposed = file.read_text()
@@ -91,6 +92,36 @@ def test_proposals_are_private_and_make_a_domain_once_what_is_marked_is_confirme
     assert main(["check", str(out / "study.toml")]) == 0
     assert "TO BE CONFIRMED" not in capsys.readouterr().out
     assert {*found.domain.names} == {"sex", *columns}
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "decimal", "thousands"),
+    [(",", ".", ","), (";", ",", "."), (";", ",", " "), (";", ".", "'"), (";", ",", None), (",", ".", None)],
+)
+def test_amounts_with_grouped_digits_are_numbers(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    delimiter: str,
+    decimal: str,
+    thousands: str | None,
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    marks = str.maketrans({",": thousands or "", ".": decimal})
+    costs = [f"{17.5 + 49.25 * i * i:,.2f}".translate(marks) for i in range(ROWS)]
+    lines = [f"sex{delimiter}cost", *(f'f{delimiter}"{cost}"' for cost in costs)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    both = ("north", "south")
+    given = [word for name in both for word in ("--from", f"{name}={tmp_path / 't.csv'}")]
+    assert main(["init", str(tmp_path / "study"), *given]) == 0
+    columns = tomllib.loads((tmp_path / "study" / "domain.proposed.toml").read_text())["domain"]["columns"]
+    assert columns["cost"]["kind"] == "numeric" and columns["cost"]["high"] == 5e6
+    private = tomllib.loads((tmp_path / "study" / "north.toml").read_text())
+    assert private.get("csv", {}).get("thousands") == thousands
+    with (tmp_path / "study" / "study.toml").open("a") as study:
+        study.write((tmp_path / "study" / "domain.proposed.toml").read_text())
+    given = [word for name in both for word in ("--private", f"{name}={tmp_path / 'study' / f'{name}.toml'}")]
+    assert main(["check", str(tmp_path / "study" / "study.toml"), *given]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,15 @@ _CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
 
 _COMMA = r"\A[+-]?[0-9]*,[0-9]+\z"
-COMMA = ', for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file'
+_ELSEWHERE = "; of data that is no CSV file an sql under [harmonise] makes plain digits"
+COMMA = (
+    ', for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file, '
+    f'if it groups digits, thousands = ","{_ELSEWHERE}'
+)
+_GROUPS = r"\A[+-]?[0-9]{1,3}([,. '\x{2019}\x{a0}\x{202f}][0-9]{3})+([.,][0-9]*)?\z"
+GROUPS = (
+    ", for its digits stand in groups: say by what, as thousands under [csv] of the private file" + _ELSEWHERE
+)
 
 
 @dataclass(frozen=True)
@@ -256,13 +264,18 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
 
 
 def _unread(column: Column, bad: NDArray[np.bool_], distinct: Distinct | None) -> Faults:
-    """The fault of values that are none; texts that a decimal comma may keep from being numbers have one of
+    """The fault of values that are none; texts that a mark may keep from being numbers have one of
     their own."""
 
     if distinct is None or not column.quantity or not bad.any():
         return [(bad, column.unread)]
     comma = distinct.lookup(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
-    return [(bad & ~comma, column.unread), (bad & comma, column.unread + COMMA)]
+    groups = ~comma & distinct.lookup(truths(pc.match_substring_regex(distinct.values, _GROUPS)), False)
+    return [
+        (bad & ~comma & ~groups, column.unread),
+        (bad & comma, column.unread + COMMA),
+        (bad & groups, column.unread + GROUPS),
+    ]
 
 
 def _moments(distinct: Distinct | None, column: Column) -> NDArray[np.float64]:

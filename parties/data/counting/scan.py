@@ -67,7 +67,8 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
     """The sentence about a table that has none of the study's columns. It names no field: there may be no
     header line. wanted: the study's columns."""
     sentence = f"{source.label} has none of the study's columns"
-    alike = {name.casefold() for name in wanted} & {name.casefold() for name in source.columns}
+    header = source.header
+    alike = {name.casefold() for name in wanted} & {name.casefold() for name in header}
     which = "capitals" if len(alike) == len(set(wanted)) else f"capitals (of {len(alike)} of them)"
     ignored = (
         f'{sentence}, but for {which}; write names = "ignore case" under [harmonise] of the private file'
@@ -78,7 +79,7 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
         )
     own = source.location.dialect
     for mark, name in DELIMITERS.items():
-        if mark != own.delimiter and len(source.columns) == 1 and mark in source.columns[0]:
+        if mark != own.delimiter and len(header) == 1 and mark in header[0]:
             written = mark.replace("\t", "\\t")
             said = f'write delimiter = "{written}" under [csv] of the private file'
             if mark == RFC.delimiter:  # of a .tsv, which is read with tabs
@@ -86,7 +87,7 @@ def unknown(source: Source, wanted: Sequence[str] = ()) -> str:
             return f"{sentence}: line 1 has {name} and no other separator; {said}."
     if alike:
         return f"{ignored}."
-    if source.columns[0].startswith(("#", "sep=")):
+    if header[0].startswith(("#", "sep=")):
         return f"{sentence}: line 1 is a remark; delete it, so that the header line comes first."
     return f"{sentence} (line 1 must be a header line, its names separated by {own.words}; capitals count)."
 
@@ -128,6 +129,14 @@ def too_many(source: Source, unit: Unit) -> str:
     return (
         f"{source.label}, column \"{unit[0]}\": a person (one value of the unit's id) has more rows than the study's unit "
         f"max_rows = {unit[1]}."
+    )
+
+
+def nobody(source: Source, column: str) -> str:
+    """The sentence about a row without a person, where the unit is one."""
+    return (
+        f'{source.label}, column "{column}": a row has no value of the unit\'s id, so its person is not known; '
+        'missing_ids = "leave out" under [harmonise] of the private file leaves such rows out.'
     )
 
 
@@ -235,10 +244,7 @@ class Scan:
         if above:
             self._general.append(too_many(self._source, self._unit))
         if absent and not self._source.leaves_out:
-            self._general.append(
-                f'{self._source.label}, column "{name}": a row has no value of the unit\'s id, so its person '
-                "is not known."
-            )
+            self._general.append(nobody(self._source, name))
 
     def _check_units_again(self) -> None:
         if self._unit is not None and self._source.outgrown(*self._unit):

@@ -21,22 +21,24 @@ from synth.domain import Column, Domain
 
 @dataclass(frozen=True)
 class Step:
-    """What becomes of one column, in this order: its place or expression, the decimal comma, markers of
+    """What becomes of one column, in this order: its place or expression, marks in numbers, markers of
     missing, the map.
 
-    source: the data's column; None: the result of `sql`.
+    source: the data's column; None: the result of `sql`, whose numbers have no marks. comma: decimal commas.
+    thousands: the mark between groups of three digits, or an empty text.
     """
 
     source: str | None
     sql: str | None = field(default=None, repr=False)
     comma: bool = False
+    thousands: str = ""
     missing: tuple[str, ...] = field(default=(), repr=False)
     values: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property
     def plain(self) -> bool:
         """Whether the values stay as they are."""
-        return not (self.sql or self.comma or self.missing or self.values)
+        return not (self.sql or self.comma or self.thousands or self.missing or self.values)
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,14 @@ class Recipe:
                     "comma": step.comma,
                     "missing": sorted(step.missing),
                     "values": sorted(step.values),
+                    **({"thousands": step.thousands} if step.thousands else {}),
                 }
                 for name, step in self.steps.items()
             },
         }
-        if self.ignore_case:  # absent before it could be said: digests of other rules stay what they were
+        if (
+            self.ignore_case
+        ):  # absent before it could be said, as `thousands`: other rules' digests stay what they were
             form["names"] = "ignore case"
         return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 
@@ -152,11 +157,12 @@ def misfits(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Itera
 
 def _step(rules: Rules, name: str, column: Column | None) -> Step:
     rule = rules.columns.get(name, ColumnRule())
-    number = column is not None and column.quantity
+    number = column is not None and column.quantity and rule.sql is None
     return Step(
         None if rule.sql else rule.source or name,
         rule.sql,
-        number and rule.sql is None and rules.dialect.decimal == ",",
+        number and rules.dialect.decimal == ",",
+        (rules.dialect.thousands or "") if number else "",
         tuple(dict.fromkeys([*rules.missing, *rule.missing])),
         tuple((given, written(value)) for given, value in rule.values.items()),
     )

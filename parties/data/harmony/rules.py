@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mpc_protocols.options import Options, option
+from parties.data.harmony.grouping import MARKS
 from synth.domain import Value
 
 ENCODINGS = {
@@ -33,11 +34,14 @@ TABS = ".tsv"
 @dataclass(frozen=True)
 class Dialect(Options):
     """[csv]: how a CSV file is written; RFC 4180 in UTF-8 unless said. decimal: the mark in the numbers of
-    number columns."""
+    number columns. thousands: the mark between their groups of three digits; None: digits are not grouped."""
 
     delimiter: str = option(",", "word", "what separates fields", words=tuple(DELIMITERS))
     decimal: str = option(".", "word", "the mark in columns of numbers", words=DECIMALS)
     encoding: str = option("utf-8", "word", "how letters are bytes", words=tuple(ENCODINGS))
+    thousands: str | None = option(
+        None, "word", "the mark between groups of three digits in columns of numbers", words=tuple(MARKS)
+    )
 
     @property
     def codec(self) -> str:

@@ -1,4 +1,4 @@
-"""Markers of missing values, maps and decimal commas, on whole Arrow arrays; Python sees each distinct value
+"""Markers of missing values, maps, decimal commas and grouped digits, on whole Arrow arrays; Python sees each distinct value
 of a block once.
 
 A text of the private file equals a value as the study's listed values do (`parties/data/counting/coding.py`):
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from parties.data.counting.coding import Distinct, plain, written
 from parties.data.files.arrow import binaries, bits
+from parties.data.harmony.grouping import Grouping
 from synth.domain.categorical import DECIMAL
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SWAPPED = str.maketrans(
-    ",.", ".,"
-)  # a point within a number of decimal commas groups digits: the coder refuses it
+_POINTED = str.maketrans(
+    ",.", ".'"
+)  # a point among decimal commas groups digits, if anything: the coder refuses it, and says so
 
 
 class Lookup(Generic[T]):
@@ -55,12 +56,14 @@ class Change:
     def __init__(self, step: Step) -> None:
         self.marked = self.mapped = 0
         self._comma, self._maps = step.comma, bool(step.values)
+        self._groups = Grouping(step.thousands, "," if step.comma else ".") if step.thousands else None
+        self._marks = bool(self._comma or self._groups)
         self._markers = Lookup((marker, True) for marker in step.missing)
         self._values = Lookup(step.values)
-        self._idle = not (step.missing or self._comma or self._maps)
+        self._idle = not (step.missing or self._marks or self._maps)
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """The values changed: as text where there is a map or a decimal comma in text, else in their own
+        """The values changed: as text where there is a map, or a mark in numbers in text, else in their own
         type."""
         if self._idle:
             return values
@@ -68,18 +71,18 @@ class Change:
         text = bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
         if not (text or pa.types.is_boolean(values.type) or _countable(values.type)):
             return values  # of a type that the coder refuses
-        comma = self._comma and text
+        marked = self._marks and text
         if len(values) == values.null_count:
-            return pa.nulls(len(values), pa.string()) if self._maps or comma else values
+            return pa.nulls(len(values), pa.string()) if self._maps or marked else values
         distinct = Distinct(values)
         before = [written(value) for value in distinct.values.to_pylist()]
-        read = [one.translate(_SWAPPED) for one in before] if comma else before
+        read = [self._read(one) for one in before] if marked else before
         marks = [
             self._markers.get(one) or self._markers.get(two) for one, two in zip(before, read, strict=True)
         ]
         gone: NDArray[np.bool_] = distinct.lookup([bool(mark) for mark in marks], False)
         self.marked += int(gone.sum())
-        if not (self._maps or comma):
+        if not (self._maps or marked):
             return _without(values, gone) if gone.any() else values
         found = [
             self._values.get(one) or self._values.get(two) for one, two in zip(before, read, strict=True)
@@ -91,6 +94,11 @@ class Change:
             for old, new, mark in zip(read, after, marks, strict=True)
         ]
         return binaries([*table, None]).take(distinct.places).cast(pa.string())
+
+    def _read(self, text: str) -> str:
+        """A number without groups and with a decimal point; another text stays none."""
+        whole = self._groups.without(text) if self._groups is not None else text
+        return whole.translate(_POINTED) if self._comma else whole
 
 
 def _countable(kind: pa.DataType) -> bool:

@@ -26,7 +26,8 @@ class Held(Source):
 
     def __init__(self, label: str, table: pa.Table) -> None:
         self.location = Location("parquet", label, label)
-        self.label, self.columns = label, tuple(table.column_names)
+        self.label = label
+        self.columns = self._header = tuple(table.column_names)
         self._table = table
 
     def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:

@@ -37,7 +37,9 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
     for one in told:
         if one.orphans:
             raise orphan(location, linked, one.name, one.orphan_place)
-    return replace(location, kind="parquet", path=path, url="", dialect=RFC, state=None, linked=None)
+    return replace(
+        location, kind="parquet", path=path, url="", dialect=RFC, recipe=None, state=None, linked=None
+    )
 
 
 def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> DataRefused:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import DataRefused
-from parties.data.counting.scan import too_many
+from parties.data.counting.scan import nobody, too_many
 from parties.data.libraries import sa
 from parties.data.sql.cases import Fate
 from parties.data.sql.grouping import Row
@@ -133,9 +133,7 @@ class PushedDown:
             if above:
                 found.append(too_many(self._source, self._unit))
             if absent and not self._source.leaves_out:
-                found.append(
-                    f'{label}, column "{name}": a row has no value of the unit\'s id, so its person is not known.'
-                )
+                found.append(nobody(self._source, name))
         for name, fates in self._fates.items():
             found += [
                 f'{label}, column "{name}": {reason}.'

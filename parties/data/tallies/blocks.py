@@ -20,7 +20,8 @@ class Blocks(Source):
 
     def __init__(self, label: str, columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
         self.location = Location("parquet", label, label)
-        self.label, self.columns = label, tuple(columns)
+        self.label = label
+        self.columns = self._header = tuple(columns)
         self._batches = batches
 
     def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:

@@ -213,6 +213,9 @@ def run(arguments: argparse.Namespace) -> None:
     first = (
         "confirm the columns, and what each custodian's file says of its table"
         if named
+        else "append the columns once they are confirmed, and declare the parties, each with a [[party]]; put each table where "
+        "`data` says"
+        if proposed.name in files
         else "declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` "
         "says"
     )

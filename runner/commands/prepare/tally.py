@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     own = private_file.load(arguments.private)
     data = private_file.read_by_rules(study, DataLocation(arguments.data.resolve()), own.rules)
     location, cliques = data.locate(), counted(plan_of(study))
-    counting = counting_of(study, cliques, data.recipe)
+    # of linked tables each has marks of its own; the party's own process knows of none (`own_counts`)
+    counting = counting_of(study, cliques, data.recipe if data.linked is None else None)
     with open_source(location) as source:
         assert location.path is not None
         counts = count_partition(source, counting, place_of(location.path))

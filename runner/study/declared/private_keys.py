@@ -1,5 +1,6 @@
 """The keys of a party's private file, each declared once, as those of the study are (`keys.py`): its readers,
-what sentences expect and the example on the reference page (`docs/reference/study-file.md`) follow.
+what sentences expect follow; `tests/runner/test_events.py` holds the example on the reference page
+(`docs/reference/study-file.md`) against them.
 
 [csv] is `parties.data.harmony.rules.Dialect`, which declares its keys itself. Standard library only.
 """

@@ -12,6 +12,10 @@ HABITS: Final = (
     (r"^\s*[{\[]?\s*\"[^\"]*\"\s*:\s*", "this looks like JSON, and a study is TOML: write key = value"),
     (r"^\s*\{\s*$", "this looks like JSON, and a study is TOML: write key = value"),
     (r"[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]", 'write plain quotation marks (")'),
+    (
+        r"(?:^|[\[{,.])\s*[\w-]*[^\x00-\x7f][\w-]*\s*[=.\]]",
+        'a name with other letters than A to Z stands between quotation marks (")',
+    ),
     (r"^[^#]*=[^#\"']*\b(True|False|TRUE|FALSE|yes|no)\b", "truth values are true and false"),
     (r"^[^#\"'\[{]*=\s*[-+]?\d+,\d+", "a number has a point, not a comma"),
     (r"^[^#\"']*=\s*[-+.\de]+\s*%", "a share is written as a number, such as 0.01 for 1 %"),

@@ -102,6 +102,57 @@ def test_a_point_among_decimal_commas_is_not_taken_for_one(tmp_path: Path) -> No
     with open_source(table(tmp_path, lines)) as source, pytest.raises(DataRefused) as caught:
         codes(source)
     assert "line 2" in caught.value.sentence and "not a finite number" in caught.value.sentence
+    assert "its digits stand in groups" in caught.value.sentence and "decimal" not in caught.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("thousands", "decimal", "written"),
+    [
+        (",", ".", ("1,204.50", "-12,000,000", "7.25", "800", "+1,000.")),
+        (".", ",", ("1.204,50", "-12.000.000", "7,25", "800", "+1.000,")),
+        (" ", ",", ("1 204,50", "-12\u00a0000\u202f000", "7,25", "800", "+1\u00a0000,")),
+        ("'", ".", ("1'204.50", "-12\u2019000\u2019000", "7.25", "800", "+1'000.")),
+    ],
+)
+def test_digits_in_groups_are_read_where_the_private_file_says_by_what(
+    tmp_path: Path, thousands: str, decimal: str, written: tuple[str, ...]
+) -> None:
+    domain = Domain(("cost", "mark"), (Numeric(-(2.0**24), 2.0**24, 1 << 16), Categorical(written)))
+    rules = Rules("n.toml", Dialect(";", decimal, "utf-8", thousands))
+    path = tmp_path / "n.csv"
+    path.write_text("\n".join(["cost;mark", *(f"{text};{text}" for text in written)]), encoding="utf-8")
+    plain = np.array([1204.5, -12e6, 7.25, 800, 1000])
+    given = Location("csv", "n.csv", "n", path, dialect=rules.dialect, recipe=fit(rules, domain, ()))
+    with open_source(given) as source:
+        found = codes(source, domain)
+    assert found["cost"] == (np.searchsorted(domain["cost"].edges(), plain, side="right") - 1).tolist()
+    assert found["mark"] == [0, 1, 2, 3, 4]  # a text of no column of numbers stays as it is
+
+
+@pytest.mark.parametrize("text", ["12.04,5", "1.2345", "1204.500", ".204", "1..204", "1,204.5"])
+def test_points_that_group_no_three_digits_are_refused(tmp_path: Path, text: str) -> None:
+    rules = replace(RULES, dialect=Dialect(";", ",", "windows-1252", "."))
+    lines = [LINES[0], LINES[1].replace("1,5", text)]
+    with open_source(table(tmp_path, lines, rules)) as source, pytest.raises(DataRefused) as caught:
+        codes(source)
+    assert 'column "cost", line 2' in caught.value.sentence and text not in caught.value.sentence
+
+
+def test_a_file_without_a_known_name_is_answered_by_its_first_line(tmp_path: Path) -> None:
+    domain = Domain(("sex", "days"), (Categorical(("f", "m")), Integer(0, 9)))
+    rules = Rules("n.toml", columns={"sex": ColumnRule(values={"x": "f"})})
+    path = tmp_path / "n.csv"
+    for line, words in (
+        ("sex\tdays", "line 1 has tabs and no other separator"),
+        (f"{CANARY},1", "line 1 must be a header line"),
+        ("SEX,DAYS", "but for capitals"),
+        ("# of Monday", "line 1 is a remark"),
+    ):
+        path.write_text(f"{line}\nm,1\n")
+        given = Location("csv", "n.csv", "n", path, recipe=fit(rules, domain, ()))
+        with open_source(given) as source, pytest.raises(DataRefused, match=words) as caught:
+            codes(source, domain)
+        assert CANARY not in caught.value.sentence
 
 
 def test_lines_are_the_files_own_whatever_a_filter_leaves_out(tmp_path: Path) -> None:
@@ -294,7 +345,8 @@ def test_a_persons_rows_are_bounded_after_the_rules(tmp_path: Path, filtered: st
     bound = 3 if filtered is None else 2
     assert problems(bound, rules) == ()
     assert "has more rows" in problems(bound - 1, rules)[0]
-    assert "has no value of the unit's id" in problems(bound, replace(rules, leave_out=False))[0]
+    (refused,) = problems(bound, replace(rules, leave_out=False))
+    assert "has no value of the unit's id" in refused and 'missing_ids = "leave out"' in refused
     with open_source(replace(given, recipe=fit(rules, domain, ("who",)))) as source:
         counted = local_marginals.count(source, domain, [("sex",)], max_rows=9, unit=("who", bound))
     assert np.array_equal(counted.counts([("sex",)])[0], [2, 2] if filtered is None else [2, 1])
