@@ -9,7 +9,7 @@ PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 
 setup(
     name="cosynth",
-    version="0.8.0",
+    version="0.9.0",
     description="One differentially private synthetic table from the separate data of organisations that do not trust each other",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",

@@ -6,9 +6,9 @@ of every study's digest, so that those of different protocol versions refuse eac
 releases of one run together.
 """
 
-VERSION = "0.8.0"
+VERSION = "0.9.0"
 """Of the release; the packages' own. run.json says which each party has."""
 
-PROTOCOL = 8
+PROTOCOL = 9
 """Raised with whatever another party, or its signature, would notice; `tests/test_protocol_version.py` pins
 what that is."""

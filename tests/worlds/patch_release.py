@@ -3,7 +3,7 @@ software."""
 
 import runner.version
 
-VERSION = "0.8.9"
+VERSION = "0.9.9"
 
 if __name__ == "__main__":
     runner.version.VERSION = VERSION
