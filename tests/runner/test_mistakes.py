@@ -408,7 +408,12 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
         ('algorithm = "aim"', "algorithm = \u201caim\u201d", 10, "write plain quotation marks"),
         ('algorithm = "aim"', "algorithm = aim", 10, "write a text between quotation marks"),
         ('algorithm = "aim"', 'algorithm = "aim"\nresearch = True', 10, "truth values are true and false"),
-        ("epsilon = 1.0", "\u00e9psilon = 1.0", 10, "other letters than A to Z stands between quotation marks"),
+        (
+            "epsilon = 1.0",
+            "\u00e9psilon = 1.0",
+            10,
+            "other letters than A to Z stands between quotation marks",
+        ),
         ("[[party]]", "[party]", 10, "such as [[party]], have two brackets"),
         ('values = ["f", "m"]', 'values = ["f", "m"', 10, "line"),
         ('data = "north.csv"', 'data = "~/nobody-has-this.csv"', 30, "does not exist, and the data of south"),
