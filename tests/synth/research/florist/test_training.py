@@ -27,13 +27,13 @@ def weights(archive: bytes) -> dict[str, np.ndarray]:
 
 
 def test_a_step_of_adam_is_the_rate_by_signs_at_first_and_loads_no_class_of_pytorchs(
-    torch: None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """m / sqrt(v) is the gradient's sign then; the class loads PyTorch's compiler."""
-    from synth.research.florist import net
+    monkeypatch.setattr(pytest.importorskip("torch").optim.Optimizer, "__init__", None)
+    from synth.research.florist.net import ActiveHalf
 
-    monkeypatch.setattr(net.torch.optim.Optimizer, "__init__", None)
-    half = net.ActiveHalf(4, 0.01, seed=1)
+    half = ActiveHalf(4, 0.01, seed=1)
     before = half.weights()
     half.predict(np.ones((3, 4), np.float32))
     half.learn(np.array([0, 1, 1], np.float32))
