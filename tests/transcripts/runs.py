@@ -22,7 +22,7 @@ from mpc_protocols.psu.method import AlignmentMethod
 from mpc_protocols.registry import not_installed
 from mpc_protocols.vertical.partition import OwnRows, Partition, Population, VerticalData
 from runner.review.audit.subjects.in_memory.arena import SESSION, Arena, Codes, Coins
-from runner.review.audit.subjects.in_memory.union import identifiers, methods, run_alignment
+from runner.review.audit.subjects.in_memory.union import MEMBERS, OWNERS, identifiers, methods, run_alignment
 from runner.review.conformance.oracle.questions import Questions
 from runner.review.conformance.oracle.runs import SIZES, table
 
@@ -93,19 +93,21 @@ def _of_backends() -> list[Case]:
 
 
 def _of_method(method: AlignmentMethod) -> list[Case]:
-    people = [range(20), range(12, 40)] if method.psu else [range(20)] * 2
+    people = [range(20), range(12, 40), range(8, 30)] if method.psu else [range(20)] * 3
     lists = [identifiers(numbers) for numbers in people]
 
-    def case(mode: str, **spec: Any) -> Case:
-        return Case(
-            f"alignment {method.name}, {mode}", lambda: run_alignment(method, lists, COINS, **spec).frames
-        )
+    def case(mode: str, owners: int = OWNERS, **spec: Any) -> Case:
+        name = f"alignment {method.name}, {mode}"
+        return Case(name, lambda: run_alignment(method, lists[:owners], COINS, **spec).frames)
 
     cases = [case("semi-honest")]
     if method.proofs:
         cases.append(case("with proofs", security="proofs"))
     if not method.weakness("replace"):
         cases.append(case("malicious", malicious=True))
+    names = [member.name for member in MEMBERS]
+    if method.misfit(names, names) is None:
+        cases.append(case("of three owners", len(names)))
     return cases
 
 

@@ -1,6 +1,7 @@
 """P: joining records tells nobody more than it says - the private set unions, and alignment by row order.
 
-Attacked is every method that two owners and a third party can run. An honest but curious owner looks at all
+Attacked is every method that two owners and a third party can run, and those that may take another way when all three
+own lists. An honest but curious owner looks at all
 that it receives, and at the order of the rows; a deviating one changes messages.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from runner.review.audit.subjects.ends import unless_stuck
 from runner.review.audit.subjects.in_memory.bent_wire import Bend
 from runner.review.audit.subjects.in_memory.union import (
     COMPUTING,
+    MEMBERS,
     OWNERS,
     Aligned,
     identifiers,
@@ -39,6 +41,20 @@ few random bits."""
 RUNS = {Profile.QUICK: 10, Profile.DEFAULT: 100, Profile.DEEP: 1000}
 CASES = {Profile.QUICK: 12, Profile.DEFAULT: 60, Profile.DEEP: 2000}
 ORDER_ALPHA = 2e-8
+
+
+STRANGERS = identifiers(range(5000, 5000 + MINE))
+"""Of a third owner, who has nobody in common with the others."""
+
+
+def _ways() -> Iterator[tuple[str, AlignmentMethod, list[list[bytes]]]]:
+    """Every method with two owners and, where the third party may own a list, with three: a name, and the lists
+    beside those of two."""
+    names = [member.name for member in MEMBERS]
+    for method in methods():
+        yield method.name, method, []
+        if method.psu and method.misfit(names, names) is None:
+            yield f"{method.name} of three owners", method, [STRANGERS]
 
 
 def lists(kept: int, others_from: int, shift: int = 0) -> list[list[bytes]]:
@@ -75,7 +91,7 @@ def _by_rows(method: AlignmentMethod, both: list[list[bytes]]) -> list[list[byte
 def tables(subject: Subject) -> Finding:
     """Align lists of all kinds of overlap, and compare with a union of sets."""
     problems, runs = [], 0
-    for method in methods():
+    for name, method, beside in _ways():
         cases = {
             "some in common": lists(0, 1000),
             "all in common": [identifiers(range(MINE)), identifiers(range(MINE))[::-1]],
@@ -83,10 +99,10 @@ def tables(subject: Subject) -> Finding:
             "lists of different lengths": [identifiers(range(MINE)), identifiers(range(3))],
         }
         for words, case in cases.items():
-            both = _by_rows(method, case)
+            both = [*_by_rows(method, case), *beside]
             runs += 1
             found = run_alignment(method, both, subject.coins(f"tables {words}"))
-            problems += [f'"{method.name}", {words}: {each}.' for each in _same_rows(found, both)]
+            problems += [f'"{name}", {words}: {each}.' for each in _same_rows(found, both)]
     return judged(
         problems, f"{runs} alignments by {_names()}: each is the union of the sets.", {"runs": runs}
     )
@@ -99,14 +115,14 @@ def _names() -> str:
 def sizes(subject: Subject) -> Finding:
     """Compare the messages of runs on lists of equal lengths and unions, one by one."""
     problems, messages = [], {}
-    for method in methods():
+    for name, method, beside in _ways():
         cases = [
             _by_rows(method, lists(0, others, shift)) for others, shift in ((1000, 0), (2000, 14), (3000, 5))
         ]
         cases.append([each[::-1] for each in cases[0]])
         shapes = []
         for number, both in enumerate(cases):
-            ran = run_alignment(method, both, subject.coins(f"sizes {number}"))
+            ran = run_alignment(method, [*both, *beside], subject.coins(f"sizes {number}"))
             shapes.append(
                 [
                     (party, frame.stream, frame.sender, frame.clock, len(frame.payload))
@@ -114,9 +130,9 @@ def sizes(subject: Subject) -> Finding:
                     for frame in ran.view(party)
                 ]
             )
-        messages[method.name] = len(shapes[0])
+        messages[name] = len(shapes[0])
         if any(shape != shapes[0] for shape in shapes):
-            problems.append(f'"{method.name}": what travels depends on which identifiers are in the lists.')
+            problems.append(f'"{name}": what travels depends on which identifiers are in the lists.')
     return judged(
         problems,
         "Lists of the same lengths and union: alike in receiver, stream, sender, round and bytes of all messages ("
@@ -136,10 +152,12 @@ def masks(subject: Subject) -> Finding:
     """At each party: find what follows the others' identifiers, wherever it stands, and redraw what the party
     lacks."""
     problems, counted = [], {}
-    for method in methods():
+    for name, method, beside in _ways():
         followed, coins = 0, subject.coins("alignment")
         for party in range(COMPUTING):
-            first, second = (_by_rows(method, lists(party % OWNERS, others)) for others in (1000, 2000))
+            first, second = (
+                [*_by_rows(method, lists(party % OWNERS, others)), *beside] for others in (1000, 2000)
+            )
             base = run_alignment(method, first, coins)
             follows = _words(base, party) - _words(run_alignment(method, second, coins), party)
             followed += len(follows)
@@ -151,10 +169,10 @@ def masks(subject: Subject) -> Finding:
                 )
             if follows:
                 problems.append(
-                    f'"{method.name}", party {party}: {len(follows)} words of 64 bits follow the others\' identifiers and '
+                    f'"{name}", party {party}: {len(follows)} words of 64 bits follow the others\' identifiers and '
                     "nothing that it lacks."
                 )
-        counted[method.name] = followed
+        counted[name] = followed
     return judged(
         problems,
         "Words of 64 bits that follow others' identifiers: "

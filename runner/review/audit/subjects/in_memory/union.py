@@ -70,10 +70,12 @@ def run_alignment(
     security: Security = "semi-honest",
     malicious: bool = False,
 ) -> Aligned:
-    """Align two owners' lists. Raises what the first party to fail raised. coins: None for the system's.
-    ends: as `Arena.run`. security, malicious: as in `AlignmentSpec`."""
+    """Align the lists of two owners, or of all three parties. Raises what the first party to fail raised.
+
+    coins: None for the system's. ends: as `Arena.run`. security, malicious: as in `AlignmentSpec`."""
     spec = AlignmentSpec(method.name, security, "replace", min_size=0, max_size=1 << 16, malicious=malicious)
-    context = Context(bytes(32), MEMBERS[:OWNERS], MEMBERS[OWNERS] if method.helper else None, MEMBERS)
+    owners = len(lists)
+    context = Context(bytes(32), MEMBERS[:owners], MEMBERS[OWNERS] if method.helper else None, MEMBERS)
     frames: list[Frame] = []
     lock = threading.Lock()
 
@@ -88,7 +90,7 @@ def run_alignment(
     def body(plain: Wire) -> Alignment:
         wire = bent(plain, bend)
         own: Identifiers | int | None = None
-        if wire.me < OWNERS:
+        if wire.me < owners:
             entries = lists[wire.me]
             own = (
                 Identifiers(list(entries), np.arange(len(entries)), ("text",)) if method.psu else len(entries)
