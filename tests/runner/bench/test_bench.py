@@ -64,8 +64,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any]]:
-    """The JSON lines of a benchmark that succeeds."""
+    """The JSON lines of a benchmark that succeeds, in a file that it makes."""
     path = tmp_path / "lines.jsonl"
+    path.unlink(missing_ok=True)
     code, _, err = run(*arguments, "--json", path)
     assert code == 0, err
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -20,6 +20,7 @@ def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Measured:
 
     def lines(*options: str) -> list[dict[str, Any]]:
         path = tmp_path / "lines.jsonl"
+        path.unlink(missing_ok=True)
         once = ["--identifiers", "50", "--repeats", "1", "--warmup", "0", "--json", str(path)]
         assert main(["bench", "psu", *once, *options]) == 0, capsys.readouterr().err
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

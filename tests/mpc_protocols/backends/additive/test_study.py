@@ -32,7 +32,9 @@ def test_a_study_of_real_processes(tmp_path: Path) -> None:
     assert end.code == 0 and end.complaint == "", end
     assert not parties(tmp_path)
     said = json.dumps(json.loads((out / "run.json").read_text()))
-    assert '"backend": "additive"' in said and "no two of the three computing parties work together" in said
+    assert (
+        '"backend": "additive"' in said and "among the computing parties no two of them work together" in said
+    )
     assert len(json.loads((out / "measurements.json").read_text())["measurements"]) > 5
     assert all(abs(noise) <= 8 * sigma + 1 for noise, sigma in trial.deviations(out))
 
