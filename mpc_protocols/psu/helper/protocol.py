@@ -1,4 +1,4 @@
-"""Private set union of two owners through a third party without data (`docs/design/psu.md` 2.3): nearly free.
+"""Private set union of two owners through a third party without data (`docs/design/psu.md` 2.4): nearly free.
 
 The owners share a key K that the helper does not have (`wire.key`; bound to the session). Each sends the
 helper its set as keyed hashes, shuffled:

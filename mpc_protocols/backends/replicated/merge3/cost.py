@@ -9,6 +9,7 @@ from mpc_protocols.backends.replicated.merge3.delivery import holders
 from mpc_protocols.backends.replicated.merge3.lists import BLOCK, SEED_BYTES, masked_component
 from mpc_protocols.backends.replicated.merge3.order import passes
 from mpc_protocols.backends.replicated.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
+from mpc_protocols.backends.replicated.merge3.tags import ROW_BYTES, third_party
 from mpc_protocols.backends.replicated.proof.costs import coin_steps
 from mpc_protocols.backends.replicated.sorting.costs import (
     GateTally,
@@ -43,6 +44,10 @@ def merge3_cost(
         tally.step([(peer, number, DIGEST_BYTES) for number in outside for peer in range(3)])
     tally.step([(number, peer, announced) for number in numbers for peer in range(3) if peer != number])
     agreement(tally)
+    third = third_party(spec, context)
+    if third is not None:
+        _by_tags(tally, numbers, third, sizes)
+        return tally, 0
     _inputs(tally, numbers, outside, sizes)
     proved = spec.malicious
     gates = ProvedGateTally(tally) if proved else GateTally(tally)
@@ -77,6 +82,23 @@ def merge3_cost(
         tally.arrive([(receiver, clock) for receiver, clock in travelling if receiver < 3])
     tally.arrive(travelling)
     return tally, gates.gates.products if isinstance(gates, ProvedGateTally) else 0
+
+
+def _by_tags(tally: Tally, owners: Sequence[int], third: int, sizes: Sequence[int]) -> None:
+    """`tags.TagParty`, from its `ask` and `answer` on."""
+    tags = _blocks(sum(sizes))
+    travelling = tally.leave([(owner, third, size) for size in tags for owner in owners])
+    for start in range(0, max(sizes), BLOCK):
+        tally.step(
+            [
+                (owner, owners[1 - side], ROW_BYTES * _block(sizes[1 - side], start))
+                for side, owner in enumerate(owners)
+            ]
+        )
+    tally.arrive(travelling)
+    rows = [ROW_BYTES * size // WORD for size in tags]
+    tally.step([(third, owner, size) for size in (COUNT_BYTES, *rows) for owner in owners])
+    agreement(tally)
 
 
 def _order(gates: GateTally, sizes: Sequence[int], twice: bool) -> None:

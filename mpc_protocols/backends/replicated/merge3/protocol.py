@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.replicated.merge3.announced import AnnouncedParty
 from mpc_protocols.backends.replicated.merge3.contributor import contribute
 from mpc_protocols.backends.replicated.merge3.delivery import hand_over, holders, receive
 from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of, label_bits, recognised
@@ -34,17 +35,15 @@ from mpc_protocols.backends.replicated.merge3.lists import BLOCK, Input, blocks
 from mpc_protocols.backends.replicated.merge3.public import (
     COUNT_BYTES,
     STREAM,
-    announcement,
     check_keys,
-    check_size,
     common_salt,
     largest_group,
     table_digest,
 )
+from mpc_protocols.backends.replicated.merge3.tags import TagParty, third_party
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
 from mpc_protocols.backends.replicated.sharing.copies import same_copies
-from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.backends.replicated.sorting.comparison import index_reversed
 from mpc_protocols.backends.replicated.sorting.grouping import repeats, spread
 from mpc_protocols.backends.replicated.sorting.merging import merge
@@ -53,8 +52,6 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.process.later import Later
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.groups.hashing import digest
-from mpc_protocols.psu.identifiers.normalise import KINDS
 from mpc_protocols.wire import Wire
 
 if TYPE_CHECKING:
@@ -62,7 +59,6 @@ if TYPE_CHECKING:
 else:
     proved = Later("mpc_protocols.backends.replicated.merge3.proved")
 
-MAX_COLUMNS = 255
 _FIRST = np.uint64(1)  # a name's lowest bit: set where it repeats the one before
 
 
@@ -76,6 +72,9 @@ def align(
     different things).
     """
     salt, stream = context.salt(spec, wire.session_id), wire.fork(STREAM)
+    third = third_party(spec, context)
+    if third is not None:
+        return TagParty(stream, entries, kinds, spec, context, third).run()
     if spec.malicious:
         salt = common_salt(stream, context, salt)
     own = None if entries is None else keys_of(entries, salt, len(context.owners))
@@ -90,17 +89,14 @@ def align(
     return contribute(stream, own, kinds, spec, context)
 
 
-class ComputingParty:
+class ComputingParty(AnnouncedParty):
     """One of the three; the methods are the steps, in order."""
 
     def __init__(
         self, wire: Wire, own: Keys | None, kinds: Sequence[str], spec: AlignmentSpec, context: Context
     ) -> None:
-        self.wire, self.own, self.kinds, self.spec, self.context = wire, own, kinds, spec, context
-        self.sid = context.salt(spec, wire.session_id)
-        self.trio = Trio(wire, STREAM)
+        super().__init__(wire, own, kinds, spec, context)
         self.gates = TrioBitGates(self.trio)
-        self.side = context.side(wire.me)
         self.outside = [owner.number for owner in context.owners if owner.number >= wire.computing]
 
     def run(self) -> Alignment:
@@ -120,23 +116,6 @@ class ComputingParty:
             else recognised(self.own, received, union, len(self.sizes))
         )
         return Alignment(len(union), rows, table)
-
-    def announce(self) -> None:
-        """Sizes and types of all owners, checked before anything is allocated; the same at all three."""
-        mine = b"" if self.own is None else announcement(self.own, self.kinds)
-        if self.own is not None:
-            for peer in (self.trio.left, self.trio.right):
-                self.wire.send(peer, mine)
-        announcements = [
-            mine
-            if side == self.side
-            else bytes(self.wire.receive_up_to(owner.number, COUNT_BYTES + MAX_COLUMNS))
-            for side, owner in enumerate(self.context.owners)
-        ]
-        self.sizes = [self._size(side, payload) for side, payload in enumerate(announcements)]
-        self._check_kinds([payload[COUNT_BYTES:] for payload in announcements])
-        self.announced = digest(b"psu merge3 sizes", self.sid, *announcements)
-        self.compare(self.announced, "was told other sizes or column types")
 
     def share(self) -> list[BitShare]:
         """All lists as shares of keys with their labels, in the owners' order."""
@@ -212,44 +191,6 @@ class ComputingParty:
                 here = places[self.side][start : start + BLOCK]
                 received[:, start : start + len(here)] = receive(self.trio, mixed, here, self.spec.malicious)
         return received
-
-    def compare(self, value: bytes, what: str) -> None:
-        """Raise `ProtocolAborted` unless the other two hold the same 32 bytes."""
-        other = self.trio.differing(value)
-        if other is not None:
-            raise ProtocolAborted(f"Party {self.context.name(other)} {what}; the alignment was stopped.")
-
-    def _size(self, side: int, payload: bytes) -> int:
-        """An announced size that is allowed."""
-        if len(payload) < COUNT_BYTES:
-            raise ProtocolAborted(
-                f"Party {self.context.owners[side].name} announced no size; the alignment was stopped."
-            )
-        count = int.from_bytes(payload[:COUNT_BYTES], "big")
-        check_size(self.spec, self.context, side, count, self.context.owners[side].name)
-        return count
-
-    def _check_kinds(self, codes: Sequence[bytes]) -> None:
-        """All owners hold the same types in their key columns: a number never equals a text that looks like
-        it."""
-        first = self.context.owners[0].name
-        for owner, code in zip(self.context.owners, codes, strict=True):
-            if len(code) != len(codes[0]) or any(kind >= len(KINDS) for kind in code):
-                raise ProtocolAborted(
-                    f"Party {owner.name} announced other key columns than party {first}; the alignment was "
-                    "stopped."
-                )
-        for column, kinds in enumerate(zip(*codes, strict=True)):
-            found = [
-                (KINDS[kind], owner.name) for kind, owner in zip(kinds, self.context.owners, strict=True)
-            ]
-            typed = [pair for pair in found if pair[0] != "untyped"]
-            for kind, name in typed[1:]:
-                if kind != typed[0][0]:
-                    raise ProtocolAborted(
-                        f"Key column {column + 1} of the alignment holds {kind} at party {name} and "
-                        f"{typed[0][0]} at party {typed[0][1]}; give all the same type."
-                    )
 
     def _label_mask(self) -> int:
         return int(index_reversed(np.array([(1 << label_bits(len(self.sizes))) - 1], np.uint64))[0])

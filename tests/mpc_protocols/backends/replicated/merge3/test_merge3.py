@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.backends.replicated.merge3 import cost, lists, protocol
+from mpc_protocols.backends.replicated.merge3 import cost, lists, protocol, tags
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import MemoryWire
 from mpc_protocols.psu.functionality import ideal_align
@@ -74,7 +74,7 @@ def test_random_sets(chosen: list[set[int]], shuffle: object) -> None:
 @pytest.mark.parametrize("block", [7, 1 << 18])
 def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes, messages and rounds of every party, also when lists take many blocks."""
-    for module in (lists, protocol, cost):
+    for module in (lists, protocol, tags, cost):
         monkeypatch.setattr(module, "BLOCK", block)
     rng = np.random.default_rng(owners)
     entries = [
