@@ -105,9 +105,8 @@ def shown_at_once(gates: Any, plan: SelectionPlan, picked: Sequence[int]) -> lis
 class BlankParts:
     """A backend's parts, over which a run is derived. roles, contribute: as in a run, with blank masks.
     seconds, inputs: CPU seconds, measured. repeats: whether shapes alone decide what a protocol sends
-    (`engine.by_shape`). shown: what a selection opens, given what it picks, in order; numbers_shown: the
-    operation of its gates that opens a number there, if one does. beside_bytes: the most memory that an engine has taken so
-    far beside the cells that it holds, if that is much."""
+    (`engine.by_shape`). shown: what a selection opens, given what it picks, in order. beside_bytes: the most memory that an
+    engine has taken so far beside the cells that it holds, if that is much."""
 
     roles: Roles[Any, Any]
     contribute: Callable[[Wire, StudyFacts, Any], None]
@@ -115,7 +114,6 @@ class BlankParts:
     inputs: Callable[[Inputs], float] = no_seconds
     repeats: bool = True
     shown: Callable[[Any, SelectionPlan, Sequence[int]], list[Shown]] = shown_at_once
-    numbers_shown: str | None = None
     beside_bytes: Callable[[Any], int] = nothing_beside
 
 
@@ -153,12 +151,6 @@ class EngineDryRun(TalliedDryRun):
             gates: Any = engine.gates
             gates.messages, cast(Any, engine.beside).messages = (Messages(parts.repeats) for _ in range(2))
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)
-            if parts.numbers_shown is not None:
-                setattr(
-                    gates,
-                    parts.numbers_shown,
-                    partial(self._number, party, getattr(gates, parts.numbers_shown)),
-                )
 
         self._together(begin)
         super().__init__(facts, counts, _counters(self._network), self._engines[self._leader].engine.dealers)
@@ -285,12 +277,6 @@ class EngineDryRun(TalliedDryRun):
         shown, found = self._shown.get(party), np.zeros(shape, np.bool_)
         found[np.arange(shape[0]), shown.pop(0) if shown else 0] = True
         return found
-
-    def _number(self, party: int, opened: Callable[..., int], *given: Any) -> int:
-        """What is opened of a selection as a number."""
-        opened(*given)
-        shown = self._shown.get(party)
-        return cast(int, shown.pop(0)) if shown else 0
 
     def _together(self, run: Callable[[int], object]) -> None:
         """Run a part of every computing party, each in a thread of its own; the leader's in this one."""

@@ -7,8 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine
-from mpc_protocols.backends.replicated.gates import GROUP, in_groups, picks_form
+from mpc_protocols.backends.replicated.gates import picks_form
 from mpc_protocols.backends.replicated.oracle import contribute
+from mpc_protocols.backends.replicated.scores.tournament import WIDTH, tournament
 from mpc_protocols.backends.replicated.vertical.planner import schedule_of
 from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.in_memory.engine_dry_run import BlankParts, Inputs, Seconds, Shown, shown_at_once
@@ -31,9 +32,7 @@ def blank_parts() -> BlankParts:
     """For a dry run."""
     roles: Roles[Any, Any] = Roles(ReplicatedEngine)
     seconds = Seconds(sign=SIGN_S, noise=NOISE_S)
-    return BlankParts(
-        roles, contribute, seconds, _TableSeconds(), shown=selection_openings, numbers_shown="open_place"
-    )
+    return BlankParts(roles, contribute, seconds, _TableSeconds(), shown=selection_openings)
 
 
 def selection_openings(gates: TrioGates, plan: SelectionPlan, picked: Sequence[int]) -> list[Shown]:
@@ -57,8 +56,8 @@ def selection_openings(gates: TrioGates, plan: SelectionPlan, picked: Sequence[i
         return opened
     for pick, left in zip(picked, lists, strict=True):
         place = left.index(pick)
-        if in_groups(len(left), element, gates.latency_bytes):
-            opened += [place // GROUP, place % GROUP] if len(left) > GROUP else [place]
+        if levels := tournament(len(left), element, gates.latency_bytes).levels:
+            opened += divmod(place, WIDTH**levels)
         elif len(left) > 1:
             opened.append(place)
     return opened

@@ -1,11 +1,5 @@
 """Replicated arithmetic as the shared code of the engine uses it (`engine.interface.Gates`), and the arg max
-of many candidates.
-
-Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP
-first find their winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot
-product with the keys; the groups' winners are compared as in `engine.argmax`, and of the winning group the
-place is opened. 13 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
-the place are the index: nothing else is opened.
+of many candidates, which is a tournament (`scores.tournament`) where bytes outweigh rounds.
 
     arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 40 a candidate (far apart: 4 rounds, 13 bytes)
 
@@ -22,41 +16,19 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.scores.family_keys import largest_of_families, table_bytes
 from mpc_protocols.backends.replicated.scores.masked_numbers import MaskedKeys
-from mpc_protocols.backends.replicated.scores.shared_sign import (
-    shared_less,
-    shared_signs,
-    sign_cost,
-    sign_form,
-)
+from mpc_protocols.backends.replicated.scores.shared_sign import shared_less, shared_signs
+from mpc_protocols.backends.replicated.scores.tournament import argmax_by_fours, comparison_cost, tournament
 from mpc_protocols.backends.replicated.sharing import conversion, ring
-from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates, standing_of
+from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
-from mpc_protocols.backends.replicated.sharing.ring import Parts, RingShare, replicated
+from mpc_protocols.backends.replicated.sharing.ring import Parts, RingShare
 from mpc_protocols.backends.replicated.sharing.sign import signs
 from mpc_protocols.engine.bitwise.adders import adder_for
-from mpc_protocols.engine.bitwise.argmax import (
-    NO_CANDIDATE,
-    PAIRS,
-    argmax_rows,
-    loss_vectors,
-    losses,
-    peel,
-    peel_members,
-)
+from mpc_protocols.engine.bitwise.argmax import argmax_rows, loss_vectors, peel, peel_members
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import by_shape, is_dry
-from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
-
-GROUP = 64
-"""Candidates of a group, a power of two."""
-ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 18, 320
-"""What a pick of its own costs among many candidates, about; bytes are a candidate's."""
-
-
-COMPUTED = 3
-"""What computing one comparison is worth in bytes: a quarter of a microsecond."""
 
 
 class TrioGates(TrioBitGates):
@@ -73,10 +45,6 @@ class TrioGates(TrioBitGates):
 
     def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
         return ring.concatenate(list(numbers))
-
-    def open_place(self, x: RingShare) -> int:
-        """Reveal where in its group a selection's winner stands: x of shape (1,). 1 round."""
-        return int(ring.open_ring(self.trio, x)[0])
 
     @by_shape(lambda gates, x: (x.shape, x.dtype))
     def negative(self, x: RingShare) -> BitShare:
@@ -104,32 +72,11 @@ class TrioGates(TrioBitGates):
         return shared_less(self.trio, left, right, 8 * np.dtype(left.dtype).itemsize, opened is not None)
 
 
-def comparison_cost(pairs: int, element: int, latency_bytes: int) -> int:
-    """Of so many comparisons of `element` bytes: rounds * latency_bytes, bytes sent by each party, and
-    COMPUTED for each."""
-    form = sign_form(min(pairs, PAIRS), 8 * element, latency_bytes)
-    rounds, sent = sign_cost(pairs, 8 * element, form)
-    return -(-pairs // PAIRS) * rounds * latency_bytes + sent + COMPUTED * pairs
-
-
-def in_groups(count: int, element: int, latency_bytes: int) -> bool:
-    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes +
-    bytes, in one batch."""
-
-    def comparisons(pairs: int) -> int:
-        return comparison_cost(pairs, element, latency_bytes)
-
-    groups = -(-count // GROUP)
-    grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
-    pairs = count * (count - 1) // 2
-    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 2) * latency_bytes
-
-
 def argmax(gates: TrioGates, keys: Parts) -> int:
     """Open the position of the largest of the keys, shape (n,), read as signed ring elements; 0 for n
     = 1."""
-    if in_groups(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes):
-        return _argmax_in_groups(gates, keys)
+    if levels := tournament(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes).levels:
+        return argmax_by_fours(gates, keys, levels)
     return int(argmax_rows(gates, comparable(gates, keys).reshape(1, -1))[0])
 
 
@@ -162,8 +109,9 @@ def picks_form(
             + comparisons(picks * (several * (several - 1) // 2))
             + table_bytes(picks * several, width, element)
         )
-    if in_groups(count, element, latency_bytes):
-        cost["one by one"] = picks * (ONE_BY_ONE_ROUNDS * latency_bytes + ONE_BY_ONE_BYTES * count)
+    alone = tournament(count, element, latency_bytes)
+    if alone.levels:
+        cost["one by one"] = picks * alone.cost
     return min(cost, key=lambda form: cost[form])
 
 
@@ -181,11 +129,11 @@ def pick_several(gates: TrioGates, keys: Parts, plan: SelectionPlan) -> list[int
         return peel(gates, comparable(gates, keys), plan.candidates, plan.contenders)
     if form == "families":
         return pick_by_families(gates, keys, plan)
-    shared, contenders = replicated(gates.trio, keys), np.array(plan.contenders)
+    contenders = np.array(plan.contenders)
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
         places = blank(len(left), np.intp) if is_dry(gates) else np.searchsorted(contenders, left)
-        picked.append(left[argmax(gates, shared[len(picked)][places])])
+        picked.append(left[argmax(gates, keys[len(picked)][places])])
     return picked
 
 
@@ -212,21 +160,3 @@ def pick_by_families(gates: TrioGates, keys: Parts, plan: SelectionPlan) -> list
 
     of_each = MaskedKeys.of(gates.trio, largest.reshape(rows, len(families)))
     return [families[family][place] for family, place in peel_members(gates, of_each, lost, left)]
-
-
-def _argmax_in_groups(gates: TrioGates, keys: Parts) -> int:
-    """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose
-    every tie."""
-    groups = -(-len(keys) // GROUP)
-    places = np.minimum(np.arange(groups * GROUP), len(keys) - 1)
-    members = replicated(gates.trio, keys)[places].reshape(groups, GROUP)
-    lost = loss_vectors(gates, losses(gates, members), GROUP)
-    standing = standing_of(gates, lost)[np.newaxis]
-    flags = gates.weighted_sum(standing, (1,), groups * GROUP, keys.dtype).reshape(groups, GROUP)
-    winners = MaskedKeys.of(gates.trio, ring.dot_parts(flags, members).reshape(1, -1))
-    group = int(argmax_rows(gates, winners)[0])
-    of_places = flags[group].scaled(np.arange(GROUP))
-    position = group * GROUP + gates.open_place(ring.segment_sums(of_places, np.array([GROUP])))
-    if position >= len(keys):
-        raise ProtocolAborted(NO_CANDIDATE)
-    return position

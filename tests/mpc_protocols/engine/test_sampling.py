@@ -149,27 +149,6 @@ def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch, ke
         np.testing.assert_array_equal(found, keys.argmax(axis=1))
 
 
-@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-@pytest.mark.parametrize("count", [65, 128, 200, 1000])
-def test_arg_max_in_groups(monkeypatch: pytest.MonkeyPatch, dtype: type, count: int) -> None:
-    """Winners everywhere, ties within a group and across groups (the lower position wins), a filled last
-    group."""
-    monkeypatch.setattr("mpc_protocols.backends.replicated.gates.in_groups", lambda *sizes: True)
-    rng = np.random.default_rng(count)
-    last = np.zeros(count, np.int64)
-    last[-1] = 1
-    for keys in (
-        np.zeros(count, np.int64),
-        rng.integers(-3, 4, count),
-        rng.choice([-(2**30), 2**30 - 1], count),
-        last,
-        np.arange(count)[::-1] - 5,
-    ):
-        shares = deal_ring(keys.astype(dtype), rng)
-        results, _ = run_trio(lambda trio, shares=shares: argmax(TrioGates(trio), shares[trio.me]))  # type: ignore[misc]
-        assert set(results) == {int(np.argmax(keys))}
-
-
 def test_losers_open_to_random_words() -> None:
     """What is opened of 999 losers, beaten once or often, has no word twice and half its bits set (5 sigma)."""
     rng = np.random.default_rng(4)

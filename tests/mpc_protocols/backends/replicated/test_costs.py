@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.backend import BACKEND
-from mpc_protocols.backends.replicated.gates import TrioGates, argmax, in_groups, picks_form
+from mpc_protocols.backends.replicated.gates import TrioGates, argmax, picks_form
 from mpc_protocols.backends.replicated.scores import l1_distance
 from mpc_protocols.backends.replicated.scores.masked_sign import Form
+from mpc_protocols.backends.replicated.scores.tournament import tournament
 from mpc_protocols.backends.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
@@ -267,10 +268,10 @@ ARGMAX = {
     (2, 8): ([7, 6, 7], [2488, 728, 728]),
     (64, 4): ([6, 6, 6], [21192, 21192, 20360]),
     (64, 8): ([7, 7, 7], [42408, 42408, 40648]),
-    (700, 4): ([19, 19, 19], [217492, 213844, 213012]),
-    (700, 8): ([21, 21, 21], [451504, 444112, 442352]),
-    (1000, 4): ([19, 19, 19], [315292, 311196, 310364]),
-    (1000, 8): ([21, 21, 21], [654512, 646320, 644560]),
+    (700, 4): ([11, 11, 11], [175520, 174448, 174448]),
+    (700, 8): ([13, 13, 13], [361752, 359512, 359512]),
+    (1000, 4): ([15, 15, 15], [69752, 68680, 68680]),
+    (1000, 8): ([18, 18, 18], [140936, 138696, 138696]),
 }
 """Rounds and bytes of an arg max after an AND, by number of candidates and bytes of a key."""
 
@@ -287,10 +288,9 @@ def test_argmax_costs(count: int, size: int) -> None:
     assert results == [count - 1] * 3 and counters(traffic)[:2] == ARGMAX[count, size]
     # `docs/design/mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of
     # candidates, in either form
-    assert rounds(traffic) <= 1 + (9 if count < 450 else 28)
+    assert rounds(traffic) <= 1 + (9 if count < 450 else 17)
     if count == 1000:
-        assert max(of.bytes_sent for of in traffic) < 600 * size // 4 * count
-    assert in_groups(1449, 4, 1 << 40) and not in_groups(1448, 4, 1 << 40)  # one batch of pairs at most
+        assert max(of.bytes_sent for of in traffic) < 80 * size // 4 * count
 
 
 def test_rows_are_compared_together() -> None:
@@ -396,9 +396,9 @@ FORMS = {
     (64, 1, 1, False): ("pairs", 31, 35813),
     (300, 4, 3, False): ("families", 38, 384717),
     (300, 4, 3, True): ("families", 40, 661169),
-    (703, 1, 1, False): ("groups", 45, 360587),
-    (703, 1, 1, True): ("groups", 46, 632703),
-    (703, 2, 1, False): ("one by one", 63, 629416),
+    (703, 1, 1, False): ("fours", 36, 320443),
+    (703, 1, 1, True): ("fours", 38, 552391),
+    (703, 2, 1, False): ("one by one", 46, 549128),
 }
 """Candidates, picks, how many leave together, and whether keys are wide: the form, rounds and bytes of the
 leader."""
@@ -424,7 +424,8 @@ def test_every_form_of_picks(
     if picks > 1:
         assert picks_form(picks, count, sizes, 4 + 4 * wide, 1 << 16) == form
     else:
-        assert in_groups(count, 4 + 4 * wide, 1 << 16) == (form == "groups")
+        levels = tournament(count, 4 + 4 * wide, 1 << 16).levels
+        assert ("fours" if levels else "pairs") == form
 
     def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare(cliques)

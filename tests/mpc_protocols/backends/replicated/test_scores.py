@@ -369,6 +369,20 @@ def test_what_does_not_fit_beside_the_others_drops_them(monkeypatch: pytest.Monk
     assert [cells.of(handle, ones[handle]) for handle in (2, 1, 0, 1)] == [1, 40, 60, 40]
 
 
+def test_a_selection_of_two_groups_shares_its_bits_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of all pairs of 200 columns."""
+    cells, ones = SharedCells(monkeypatch), np.ones(MAX_GROUP, bool)
+    assert [cells.of(handle, ones) for handle in (0, 1, 0, 1)] == [MAX_GROUP, MAX_GROUP, 0, 0]
+
+
+def test_cells_are_found_where_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More groups in turn than are kept, and another width in between, which drops them."""
+    cells, ones = SharedCells(monkeypatch), np.ones(7, bool)
+    turns = [*range(bit_cache.MAX_FOUND + 2), 0, 1, bit_cache.MAX_FOUND + 1]
+    assert [cells.of(handle, ones) for handle in turns] == [7] * (bit_cache.MAX_FOUND + 2) + [0] * 3
+    assert cells.of(1, ones, 8) == 7 and cells.of(0, ones, 8) == 7 and cells.of(0, ones) == 7
+
+
 def test_a_dense_or_small_marginal_shares_all_its_bits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, size = SharedCells(monkeypatch), SPARSE * MAX_UNASKED
     assert cells.of(0, np.arange(size) < MAX_UNASKED) == size and cells.of(0, np.ones(size, bool)) == 0
