@@ -255,6 +255,10 @@ class Engine(Protocol[B, N]):
         """The distances of one step's candidates. planes: bits of a cell's difference. rounded: at the leader
         only."""
 
+    def expect_picks(self, plan: SelectionPlan) -> None:
+        """The picks of a selection will be opened once its scores are there: what that takes of masks may be made ready
+        beside what is computed before. No round."""
+
     def keys(self, sums: N, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> N:
         """weight * sum - bias of each candidate. Local."""
 

@@ -157,6 +157,7 @@ class ComputingParty(Generic[B, N]):
     def _noisy_keys(self, begun: BegunSelect, sums: L1Sums[N]) -> N:
         """The contenders' keys with noise, a row for each pick of several."""
         plan = begun.plan
+        self.engine.expect_picks(plan)
         scores, noise = self.noise.of_keys(begun, sums.compute)
         weights, biases = ([of[q] for q in plan.contenders] for of in (plan.weights, plan.biases))
         keys = self.engine.keys(scores, weights, biases, ring_of(plan))

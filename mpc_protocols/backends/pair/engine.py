@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backends.pair.circuits.argmax import argmax
+from mpc_protocols.backends.pair.circuits.argmax import argmax, picks_demand
 from mpc_protocols.backends.pair.circuits.gates import PairGates
 from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.circuits.l1_distance import l1_sums
@@ -28,6 +28,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
 from mpc_protocols.engine.parts.engine import ArrayEngine, ArrayL1Sums
 from mpc_protocols.engine.prg import own_key
 from mpc_protocols.functionality import LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.answers import Answers
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
@@ -40,7 +41,8 @@ class PairL1Sums(ArrayL1Sums[PairGates]):
         if not self._gates.kept.takes(answers.layout):
             return super()._compared(answers, cells, lengths)
         adder = self._adder(int(lengths.sum()))
-        return self._gates.kept.l1_sums(answers, cells, lengths, self._planes, adder)
+        leads = self._answers.leads
+        return self._gates.kept.l1_sums(answers, cells, lengths, self._planes, adder, leads)
 
     def _adder(self, cells: int) -> Adder:
         adder = score_adder(self._planes, words_for(cells), self._gates.link.latency_bytes)
@@ -88,6 +90,12 @@ class PairEngine(ArrayEngine[PairGates]):
         """See `Engine`. Parts of cells are other numbers then."""
         super().leave_out(contributor)
         self.gates.kept = KeptCells(self.gates.transfers)
+
+    def expect_picks(self, plan: SelectionPlan) -> None:
+        demand = picks_demand(
+            len(plan.contenders), plan.picks, plan.ring_bits // 8, self.gates.link.latency_bytes
+        )
+        self.gates.transfers.foresee(demand)
 
     def largest(self, keys: Elements) -> int:
         return argmax(self.gates, keys)

@@ -12,6 +12,12 @@ fork of the wire.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import PartLink
 from mpc_protocols.engine.prg import binding
@@ -27,6 +33,20 @@ class Link(PartLink):
     def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
         super().__init__(wire, stream, latency_bytes)
         self.peer = 1 - wire.me
+        self.meanwhile: Callable[[], None] = alone
+        """What this party makes for later beside every exchange (`random_ot`)."""
+
+    def give_way(self) -> None:
+        """Between the sends and the receives of a step: what is made meanwhile leaves before anything is waited for, then
+        comes the turn of what runs beside."""
+        self.meanwhile()
+        self.turn()
+
+    def exchange(self, part: NDArray[Any]) -> NDArray[Any]:
+        """See `PartLink`."""
+        self.send(self.peer, part)
+        self.give_way()
+        return self.receive(self.peer, part.shape, part.dtype.type)
 
     def _check(self, wire: Wire) -> None:
         if wire.computing != 2 or wire.me not in (0, 1):

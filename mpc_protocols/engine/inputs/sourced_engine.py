@@ -16,6 +16,7 @@ from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.grouped_sums import CellsOf, GroupedL1Sums, R
 from mpc_protocols.engine.inputs.marginals import Marginals, S
 from mpc_protocols.functionality import Clique, Handle, Level
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -84,6 +85,9 @@ class SourcedEngine(ABC, Generic[S, R]):
 
         exchange = self.exchange(self.wire, self.gates, self._leader, announced, rounded)
         return self._l1_sums(partial(cells, self.gates), exchange, planes, ring)
+
+    def expect_picks(self, plan: SelectionPlan) -> None:
+        """See `Engine`; an engine whose masks take no message has nothing to make ready."""
 
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> R:
         """See `Engine`."""

@@ -24,7 +24,16 @@ import numpy as np
 from mpc_protocols.backends.pair.circuits.conversion import masked_numbers
 from mpc_protocols.backends.pair.circuits.gates import PairGates
 from mpc_protocols.backends.pair.circuits.gmw import and_bits
-from mpc_protocols.backends.pair.circuits.sign import AND_BYTES, BYTE_WORTH, CHUNK, signs_cost
+from mpc_protocols.backends.pair.circuits.sign import (
+    AND_BYTES,
+    BYTE_WORTH,
+    CHUNK,
+    carry_demand,
+    score_adder,
+    signs_cost,
+)
+from mpc_protocols.backends.pair.circuits.zero_test import zero_demand
+from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, loss_vectors, losses
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, from_bits, to_bits, words_for
@@ -50,6 +59,17 @@ def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
     more = _MORE_ROUNDS * latency_bytes + _STANDING * words_for(groups * GROUP)
     return groups > 1 and comparisons(pairs) > grouped + more
+
+
+def picks_demand(count: int, picks: int, element: int, latency_bytes: int) -> Demand:
+    """Transfers for comparing so many keys of `element` bytes for each pick, and for opening the first; nothing where
+    they are compared in groups or piece by piece."""
+    pairs = picks * count * (count - 1) // 2
+    if pairs > CHUNK or (picks == 1 and in_groups(count, element, latency_bytes)):
+        return Demand()
+    words, planes = words_for(pairs), 8 * element
+    adder = score_adder(planes, words, latency_bytes)
+    return carry_demand(planes - 1, words, adder) + zero_demand(count - 1, words_for(count))
 
 
 def argmax(gates: PairGates, keys: Elements) -> int:

@@ -4,9 +4,11 @@
 One selection after the other compares the same cells with other answers of the model. Of x = x_0 + x_1 one party's part
 goes into the signs as it is, for every selection the same number, and c is subtracted from the other's (both know it). So
 the first party asks for the fields of its part once, and both keep what serves the next selections (`asked_once`).
-Every second cell of a marginal is asked for by party 0, the others by party 1: both send the same.
+Of many new cells every second one of a marginal is asked for by party 0, the others by party 1: both send the same.
 
-A cell is asked for when it is first compared, in the round that makes the other transfers. Everything is dropped when
+A cell is asked for when it is first compared, in the round that makes the other transfers. Where a few are new, the
+leader asks for all of them: it knows the model's answers first, so its question comes with them, its tables leave at once, and
+no round is left (`KeptCells._ask`). Everything is dropped when
 its uses are used up, when numbers have another width k, or when too many cells would be kept. Which cells are compared is
 public (c is not 0 there), so both parties do all this alike.
 
@@ -23,8 +25,8 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.pair.circuits.conversion import masked_numbers, masked_numbers_demand
 from mpc_protocols.backends.pair.circuits.sign import carry_fields, joined_demand, joined_fields
 from mpc_protocols.backends.pair.transfers.asked_once import USES, ask, look_up, no_masks
+from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
-from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, to_planes, words_for
@@ -63,16 +65,22 @@ class KeptCells:
         return layout.size <= MAX_KEPT and len(set(layout.ranges)) == len(layout.ranges)
 
     def l1_sums(
-        self, answers: Answers, cells: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder
+        self,
+        answers: Answers,
+        cells: Elements,
+        lengths: NDArray[np.int64],
+        planes: int,
+        adder: Adder,
+        leads: bool,
     ) -> Elements:
         """Shares of the sums of |x - c| over the cells of a group whose c is not 0, lengths[q] of candidate q.
 
         answers: of a group that it `takes`. cells: this party's parts of all cells, the same in each call until a new
-        `KeptCells`. planes, adder: as of `l1_distance.l1_sums`.
+        `KeptCells`. planes, adder: as of `l1_distance.l1_sums`. leads: whether this party brought the answers.
         """
         compared = answers.nonzero
         columns, x = self._find(answers.layout, planes)[compared], cells[compared]
-        self._ask(columns, x, adder)
+        self._ask(columns, x, adder, leads)
         own, places = self._is_own[columns], self._places[columns]
         x[~own] -= answers.cells[compared][~own]
         of_fields = look_up(
@@ -109,28 +117,36 @@ class KeptCells:
         pieces = [np.arange(of.start, of.stop) for of in map(self._columns.__getitem__, layout.ranges)]
         return np.concatenate(pieces)
 
-    def _ask(self, columns: Places, x: Elements, adder: Adder) -> None:
+    def _ask(self, columns: Places, x: Elements, adder: Adder, leads: bool) -> None:
         """Ask for those of these cells that were not asked for yet, and make the transfers for what is computed with all
-        of them: a round, and one for each further PIECE. x: this party's parts."""
+        of them, beside the lookups: no round if all were asked for or the leader asks alone; else a round, and one for
+        each further PIECE. x: this party's parts."""
         words = words_for(len(columns))
         after = joined_demand(self._planes - 1, words, adder) + masked_numbers_demand(len(columns))
+        self._transfers.foresee(after, at_once=True)
         lacking = self._places[columns] < 0
         columns, x = columns[lacking], x[lacking]
-        if not len(columns):
-            self._transfers.reserve(after)
+        if self._asked_alone(len(columns)):
+            self._is_own[columns] = leads
         for start in range(0, len(columns), PIECE):
-            piece, part = columns[start : start + PIECE], x[start : start + PIECE]
-            own = self._is_own[piece]
-            self.most_bytes = max(self.most_bytes, self._bytes(asked=len(piece)))
-            counts = int(np.count_nonzero(own)), int(np.count_nonzero(~own))
-            planes = to_planes(part[own], self._planes - 1)
-            demand = after if start + PIECE >= len(columns) else Demand()
-            asked = ask(self._transfers, self._fields, planes, counts, demand)
-            self._places[piece[own]] = self._own.shape[2] + np.arange(counts[0])
-            self._places[piece[~own]] = self._others.shape[2] + np.arange(counts[1])
-            self._own, self._others = (
-                np.concatenate(pair, axis=2) for pair in zip((self._own, self._others), asked, strict=True)
-            )
+            self._ask_piece(columns[start : start + PIECE], x[start : start + PIECE])
+
+    def _asked_alone(self, cells: int) -> bool:
+        """Whether one party asks for so many new cells: what it sends instead of the other takes less than a round."""
+        halved = message_bytes((self._planes - 1) * words_for(cells), are_given=True) // 2
+        return cells <= PIECE and halved <= self._transfers.link.latency_bytes
+
+    def _ask_piece(self, columns: Places, x: Elements) -> None:
+        own = self._is_own[columns]
+        self.most_bytes = max(self.most_bytes, self._bytes(asked=len(columns)))
+        counts = int(np.count_nonzero(own)), int(np.count_nonzero(~own))
+        planes = to_planes(x[own], self._planes - 1)
+        asked = ask(self._transfers, self._fields, planes, counts)
+        self._places[columns[own]] = self._own.shape[2] + np.arange(counts[0])
+        self._places[columns[~own]] = self._others.shape[2] + np.arange(counts[1])
+        self._own, self._others = (
+            np.concatenate(pair, axis=2) for pair in zip((self._own, self._others), asked, strict=True)
+        )
 
     def _bytes(self, asked: int) -> int:
         """Of what is kept together with cells that are being asked for."""

@@ -39,7 +39,7 @@ from mpc_protocols.backends.pair.transfers.lookup import (
     xor_of_strings,
 )
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
-from mpc_protocols.backends.pair.transfers.transfer_pool import Demand, Shorts
+from mpc_protocols.backends.pair.transfers.transfer_pool import Shorts
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, words_for
 
 USES = 12
@@ -56,16 +56,16 @@ def no_masks(fields: Sequence[Field]) -> Masks:
 
 
 def ask(
-    transfers: Transfers, fields: Sequence[Field], planes: Words, cells: tuple[int, int], demand: Demand
+    transfers: Transfers, fields: Sequence[Field], planes: Words, cells: tuple[int, int]
 ) -> tuple[Masks, Masks]:
     """Ask for this party's cells in all fields while the peer asks for its own: the masks of entries y of this party's,
-    and of all entries of the peer's. 1 round.
+    and of all entries of the peer's. 1 round; none where one party asks alone.
 
     fields: one above the other, from the lowest bit; their `chooser` does not matter. planes: the bits of this party's
-    numbers in them. cells: for how many this party asks, and the peer. demand: of other transfers, as of `reserve`.
+    numbers in them. cells: for how many this party asks, and the peer.
     """
     link, (own, others), bits = transfers.link, cells, bits_of(fields)
-    chosen, (base, other) = transfers.choose(planes.reshape(-1), bits * words_for(others), demand)
+    chosen, (base, other) = transfers.choose(planes.reshape(-1), bits * words_for(others))
     keys = [[transfers.operation(b"uses") for _ in range(USES // _OF_A_STRING)] for _ in range(2)]
 
     def of_entry(table: PublicTable, strings: Shorts) -> Shorts:
@@ -93,7 +93,7 @@ def look_up(
     """
     link, (y, mine), (b, theirs) = transfers.link, own, others
     offered = [offer(link, of, b, masks) for of, masks in zip(fields, theirs, strict=True)]
-    link.turn()
+    link.give_way()
     found = []
     for of, masks, share in zip(fields, mine, offered, strict=True):
         number = y >> y.dtype.type(of.start) & y.dtype.type(len(of.table.values) - 1)

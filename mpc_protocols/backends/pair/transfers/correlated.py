@@ -47,7 +47,7 @@ def products(transfers: Transfers, bits: Words, values: Elements, cells: int) ->
     difference -= base
     link.send(link.peer, bits.reshape(-1) ^ chosen.choices)
     link.send(link.peer, values - difference)
-    link.turn()
+    link.give_way()
     flips = _flags(link.receive(link.peer, (others, words), np.uint64), cells, dtype)
     masked = link.receive(link.peer, (mine, cells), dtype)
     product = _elements(chosen.values, mine, cells, dtype)

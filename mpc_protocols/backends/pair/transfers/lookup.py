@@ -98,7 +98,7 @@ def lookups(transfers: Transfers, fields: Sequence[Field], x: Elements, planes: 
     if mine:
         asked = np.concatenate([planes[of.start : of.start + of.table.bits] for of in mine])
         link.send(link.peer, asked ^ choices)
-    link.turn()
+    link.give_way()
     flips = numbers_of(link.receive(link.peer, (bits_of(others), words), np.uint64), others, cells)
     found: dict[Field, Elements] = {}
     place = 0
@@ -107,7 +107,7 @@ def lookups(transfers: Transfers, fields: Sequence[Field], x: Elements, planes: 
         mask = mask_of_all(of.table, offered.base[:, piece], offered.difference[:, piece])
         found[of] = offer(link, of, x, cells_of(mask, cells), flip)
         place += of.table.bits
-    link.turn()
+    link.give_way()
     place = 0
     for of, choice in zip(mine, numbers_of(choices, mine, cells), strict=True):
         strings = chosen.values[:, place * words : (place + of.table.bits) * words]

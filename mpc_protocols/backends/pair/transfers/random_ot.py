@@ -12,7 +12,10 @@ bits of a string:
 Transfers do not depend on data, so a protocol that knows its gates asks for all of them before it begins
 (`Transfers.reserve`): one round, whatever is asked for, up to BATCH words. What was not asked for is made
 when it is needed, for a round of its own, and then as much as the run has used of it so far, up to AHEAD:
-what is left over serves what comes next. Every transfer is given away once.
+what is left over serves what comes next. What is foreseen (`Transfers.foresee`) takes no round at all: it is made beside
+the exchanges of whatever is computed meanwhile, by each party once it has sent its own message and would wait
+(`Link.give_way`), and comes behind that message; when transfers are asked for, what is on its way is waited for.
+Every transfer is given away once.
 
 Sizes are public and alike at both parties: a `Demand` counts words of 64 transfers by the party that CHOOSES,
 (of party 0, of party 1). Cost and threat model: `ot_extension`; 130 to 190 ns and 3.125 bytes a party for one
@@ -98,11 +101,16 @@ class Transfers:
     form."""
 
     def __init__(self, link: Link, choosing: Choosing, offering: Offering) -> None:
-        """choosing, offering: this party's parts in both directions (`ot_extension.start`)."""
+        """choosing, offering: this party's parts in both directions (`ot_extension.start`); from now on their messages go
+        over a fork of the link, as what is foreseen may come between any two others."""
         self.link = link
-        self._choosing, self._offering = choosing, offering
+        own = link.fork("transfers")
+        self._choosing, self._offering = choosing.fork(own), offering.fork(own)
         self._chosen, self._offered = Pools(1, 1), Pools(0, 2)
         self._operation = 0
+        self._on_way: tuple[Counts, Growth, Counts] | None = None
+        """What this party chose beside the last exchange, and how much the peer did."""
+        link.meanwhile = self._make_foreseen
 
     @classmethod
     def start(cls, link: Link) -> Transfers:
@@ -111,7 +119,13 @@ class Transfers:
 
     def fork(self, link: Link) -> Transfers:
         """Transfers over a fork of the link, from streams of its own; no message."""
-        return Transfers(link, self._choosing.fork(link), self._offering.fork(link))
+        return Transfers(link, self._choosing, self._offering)
+
+    def foresee(self, demand: Demand, at_once: bool = False) -> None:
+        """What will be asked for: what the pools lack of it is made beside the coming exchanges, a piece beside each.
+        at_once: all of it beside the next one. Demands add up; what is taken is taken from them. No round."""
+        self._chosen.claim(demand.of(self.link.me), at_once)
+        self._offered.claim(demand.of(self.link.peer), at_once)
 
     def reserve(self, demand: Demand) -> None:
         """Make what the pools lack of a demand: 1 round for each BATCH of words, none if they lack nothing."""
@@ -122,31 +136,27 @@ class Transfers:
         come."""
         self._ask(demand, PoolLevel.refill)
 
-    def _ask(
-        self,
-        demand: Demand,
-        question: Callable[[PoolLevel, int], int],
-        receive: Callable[[], None] | None = None,
-    ) -> None:
-        self._make(
-            self._chosen.ask(question, demand.of(self.link.me)),
-            self._offered.ask(question, demand.of(self.link.peer)),
-            receive,
-        )
+    def _ask(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> None:
+        if any(map(sum, self._lacking(demand, question))):
+            self._arrive()
+            self._make(*self._lacking(demand, question))
 
-    def choose(self, own: Words, others: int, demand: Demand) -> tuple[Blocks, tuple[Blocks, Blocks]]:
+    def _lacking(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> tuple[Counts, Counts]:
+        """Words to make in which this party chooses, and in which the peer does."""
+        chosen = self._chosen.ask(question, demand.of(self.link.me))
+        return chosen, self._offered.ask(question, demand.of(self.link.peer))
+
+    def choose(self, own: Words, others: int) -> tuple[Blocks, tuple[Blocks, Blocks]]:
         """Transfers in which each party makes its own choices: this one `own`, (n,), the peer `others` words. Strings
         chosen, (64, n, 2), and both strings of each of the peer's.
 
-        As `reserve` of a demand besides, in the same round; 1 round also if it lacks nothing.
+        1 round; none where one party chooses nothing: the other's message comes before its next one.
         """
+        self._arrive()
         chosen = [values for _, _, values in self._choosing.extend(len(own), own)]
-        both: list[tuple[Blocks, Blocks]] = []
-
-        def receive() -> None:
-            both.extend((first, second) for _, first, second in self._offering.extend(others, True))
-
-        self._ask(demand, PoolLevel.shortfall, receive)
+        if len(own) and others:
+            self.link.give_way()
+        both = [(first, second) for _, first, second in self._offering.extend(others, True)]
         nothing: Blocks = np.empty((LANES, 0, 2), np.uint64)
         first, second = (np.concatenate([nothing, *(pair[side] for pair in both)], axis=1) for side in (0, 1))
         return np.concatenate([nothing, *chosen], axis=1), (first, second)
@@ -189,23 +199,43 @@ class Transfers:
     def _at(self, mine: int, others: int) -> Both:
         return (mine, others) if self.link.me == 0 else (others, mine)
 
-    def _make(self, chosen: Counts, offered: Counts, receive: Callable[[], None] | None = None) -> None:
-        """chosen, offered: words of each kind, made one kind after the other. receive: takes what the peer sent
-        before it made any, in the first round."""
-        if receive is None and not sum(chosen) and not sum(offered):
-            return
+    def _make(self, chosen: Counts, offered: Counts) -> None:
+        """chosen, offered: words of each kind, made one kind after the other."""
         choosing, offering = Growth(chosen, 1, 1), Growth(offered, 0, 2)
-        for offset in range(0, max(sum(chosen), sum(offered), 1), BATCH):
-            for piece, choices, values in self._choosing.extend(_within(sum(chosen), offset)):
-                choosing.add(offset + piece.start, (choices,), (values,))
-            self.link.turn()
-            if receive is not None and not offset:
-                receive()
-            for piece, first, second in self._offering.extend(_within(sum(offered), offset)):
-                second ^= first
-                offering.add(offset + piece.start, (), (first, second))
+        for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
+            self._choose(choosing, offset, _within(sum(chosen), offset))
+            self.link.give_way()
+            self._offer(offering, offset, _within(sum(offered), offset))
         self._chosen.put(chosen, choosing)
         self._offered.put(offered, offering)
+
+    def _make_foreseen(self) -> None:
+        """Beside an exchange of this link: take what the peer has sent beside the last one, and send the next piece."""
+        self._arrive()
+        chosen, offered = self._chosen.leave(BATCH), self._offered.leave(BATCH)
+        if sum(chosen) or sum(offered):
+            choosing = Growth(chosen, 1, 1)
+            self._choose(choosing, 0, sum(chosen))
+            self._on_way = chosen, choosing, offered
+
+    def _arrive(self) -> None:
+        """Have what is on its way in the pools. It was sent before anything that is waited for now: no round."""
+        if self._on_way is None:
+            return
+        (chosen, choosing, offered), self._on_way = self._on_way, None
+        offering = Growth(offered, 0, 2)
+        self._offer(offering, 0, sum(offered))
+        self._chosen.arrive(chosen, choosing)
+        self._offered.arrive(offered, offering)
+
+    def _choose(self, grown: Growth, offset: int, words: int) -> None:
+        for piece, choices, values in self._choosing.extend(words):
+            grown.add(offset + piece.start, (choices,), (values,))
+
+    def _offer(self, grown: Growth, offset: int, words: int) -> None:
+        for piece, first, second in self._offering.extend(words):
+            second ^= first
+            grown.add(offset + piece.start, (), (first, second))
 
 
 def _within(words: int, start: int) -> int:

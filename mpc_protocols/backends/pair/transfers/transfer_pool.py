@@ -26,6 +26,10 @@ AHEAD_BITS, AHEAD_ROWS = 1 << 11, 1 << 9
 """Most words that are made unasked, so the most that a run makes in vain: 0.5 MB in each direction. Shorts
 are never."""
 
+PIECE_BESIDE = 1 << 10
+"""Words that are made beside an exchange, at most, but for what is wanted after it: 0.2 MB in each direction, which travel
+in less than parties wait for each other where they are far apart."""
+
 Shorts = NDArray[np.uint32]
 
 Both = tuple[int, int]
@@ -58,11 +62,15 @@ def _sum(left: Both, right: Both) -> Both:
 @dataclass
 class PoolLevel:
     """How many words of one kind and direction are there. ahead: most that are made unasked. words_used:
-    given away so far."""
+    given away so far. claimed: foreseen, and not given away yet. on_way: made by the choosing party only. soon: how many
+    of those that are lacking are wanted after the next exchange."""
 
     ahead: int
     words_left: int = 0
     words_used: int = 0
+    claimed: int = 0
+    on_way: int = 0
+    soon: int = 0
 
     def shortfall(self, words: int) -> int:
         """Words to make before so many can be taken."""
@@ -73,10 +81,27 @@ class PoolLevel:
         shortfall = self.shortfall(words)
         return max(shortfall, min(self.ahead, self.words_used)) if shortfall else 0
 
+    @property
+    def lacking(self) -> int:
+        """Words that are foreseen, and neither there nor on their way."""
+        return max(0, self.claimed - self.words_left - self.on_way)
+
+    def claim(self, words: int, at_once: bool) -> None:
+        """Foresee that so many words will be taken. at_once: after the next exchange."""
+        self.claimed += words
+        if at_once:
+            self.soon += min(words, self.lacking)
+
+    def leave(self, words: int) -> None:
+        """So many of those that are lacking are on their way."""
+        self.on_way += words
+        self.soon = max(0, self.soon - words)
+
     def take(self, words: int) -> None:
         """Give away what is there."""
         self.words_left -= words
         self.words_used += words
+        self.claimed = max(0, self.claimed - words)
 
 
 def pool_levels() -> tuple[PoolLevel, PoolLevel, PoolLevel]:
@@ -145,6 +170,34 @@ class Pools:
         """More of each."""
         for pool, count, arrays in zip(self.all, words, grown.kinds, strict=True):
             pool.put(count, arrays)
+
+    def claim(self, words: Counts, at_once: bool) -> None:
+        """See `PoolLevel`."""
+        for pool, count in zip(self.all, words, strict=True):
+            pool.level.claim(count, at_once)
+
+    def leave(self, most: int) -> Counts:
+        """Words of each kind that are made beside the next exchange: what is wanted after it, and as much of what is
+        wanted later as fills a piece; `most` at most."""
+        levels = [pool.level for pool in self.all]
+        counts = [min(level.soon, level.lacking) for level in levels]
+        room = min(PIECE_BESIDE, most) - sum(counts)
+        for number in (1, 0, 2):  # comparisons begin with shorts and end with rows
+            more = max(0, min(room, levels[number].lacking - counts[number]))
+            counts[number] += more
+            room -= more
+        for number in (2, 0, 1):  # more than may be on its way is made later
+            counts[number] -= min(counts[number], max(0, sum(counts) - most))
+        for level, count in zip(levels, counts, strict=True):
+            level.leave(count)
+        bits, shorts, rows = counts
+        return bits, shorts, rows
+
+    def arrive(self, words: Counts, grown: Growth) -> None:
+        """What was on its way is there."""
+        for pool, count in zip(self.all, words, strict=True):
+            pool.level.on_way -= count
+        self.put(words, grown)
 
 
 _DIAGONAL = (np.uint64(1) << np.arange(LANES, dtype=np.uint64))[:, np.newaxis]
