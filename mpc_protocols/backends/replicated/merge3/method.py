@@ -40,7 +40,10 @@ class Merge3(AlignmentMethod):
     automatic = True
     pairs = True
     way = "inside the three-party computation (merge3)"
-    matched = "{together}, inside the three-party computation (merge3): as secret shares, or as hashes under a key that the party which compares them lacks."
+    matched = (
+        "{together}, inside the three-party computation (merge3): as secret shares, or as hashes under a key that the "
+        "party which compares them lacks."
+    )
     trust = "This rests on what everything after it rests on: no two of the three computing parties pool what they hold."
     owners = "2 to 8, computing or not"
     adversary = "two of the three computing parties together"

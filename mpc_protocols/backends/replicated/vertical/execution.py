@@ -1,18 +1,18 @@
 """One plan under way at one computing party, block by block of the common table's rows (`plan`, `source`).
 
 Every step is a protocol of `matrices` or `group_by`; this file says in which order they run and adds up this
-party's part of every cell, which is reshared ONCE for each range of rows (`Plan.row_ranges`; a plan in the
-wide ring has one). Threat model and who learns what: `source`.
+party's part of every cell, which is reshared ONCE. In the narrow ring the parts of ranges of rows (`Plan.row_ranges`) are
+lifted before, many together (`lift`). Threat model and who learns what: `source`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from mpc_protocols.backends.replicated.sharing.conversion import lift
-from mpc_protocols.backends.replicated.sharing.ring import RingShare, reshare
+from mpc_protocols.backends.replicated.sharing.ring import Parts, RingShare, reshare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.backends.replicated.vertical import orders
 from mpc_protocols.backends.replicated.vertical.group_by import (
@@ -26,6 +26,7 @@ from mpc_protocols.backends.replicated.vertical.inputs import (
     receive_blocks,
     receive_streams,
 )
+from mpc_protocols.backends.replicated.vertical.lift import lifted
 from mpc_protocols.backends.replicated.vertical.matrices import (
     Matrix,
     multiply,
@@ -42,6 +43,8 @@ from mpc_protocols.vertical.tables import Factor, Joint
 from mpc_protocols.vertical.union import sum_down
 
 MEMBERSHIP: Clique = ()
+LIFTED_AT_ONCE: Final = 1 << 22
+"""Bytes of the parts of ranges that wait to be lifted, about."""
 
 
 class PlanExecution:
@@ -64,19 +67,34 @@ class PlanExecution:
         }
         self._somebody: Elements = np.zeros(1, self._dtype)
 
-    def sum_row_range(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
-        """The cells of all tables over these row blocks, in the plan's order, modulo 2^32; before them R, if
-        the union needs it.
+    def cells(self) -> RingShare:
+        """The cells of all tables, in the plan's order, modulo 2^32; before them R, if the union needs it.
 
-        After the row blocks 1 round, or 9 from the narrow ring.
+        After the row blocks 1 round, or 2 from the narrow ring.
         """
+        ranges = self._plan.row_ranges()
+        if self._dtype is not np.uint16:
+            return reshare(self._trio, self._of_range(ranges[0]))
+        total: Elements | None = None
+        waiting: list[Elements] = []
+        for left, row_blocks in zip(reversed(range(len(ranges))), ranges, strict=True):
+            waiting.append(self._of_range(row_blocks))
+            if left == 0 or len(waiting) * waiting[0].nbytes >= LIFTED_AT_ONCE:
+                wide = lifted(self._trio, Parts(np.concatenate(waiting))).own
+                summed = wide.reshape(len(waiting), -1).sum(axis=0, dtype=np.uint32)
+                total = summed if total is None else total + summed
+                waiting.clear()
+        assert total is not None
+        return reshare(self._trio, total)
+
+    def _of_range(self, row_blocks: Sequence[tuple[int, int]]) -> Elements:
+        """This party's part of all cells over these row blocks, in the plan's ring."""
         for parts in (self._somebody, *self._parts.values()):
             parts.fill(0)
         for start, stop in row_blocks:
             self._block_rows(start, stop)
         self._add_contributor_sums()
-        shared = reshare(self._trio, np.concatenate(self._cells()))
-        return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
+        return np.concatenate(self._cells())
 
     def _block_rows(self, start: int, stop: int) -> None:
         """Add the rows start .. stop - 1."""

@@ -42,7 +42,7 @@ class Plan(Tables[TablePlan]):
 
     computing: which owners compute (wire numbers below it). tables: what is wanted, in order. sources: for
     each table the product that it is, or is a sum of. element: bytes of the ring in which counts are summed,
-    in ranges of at most NARROW_ROWS rows if these are 2. row_block: rows at a time.
+    in ranges of at most `narrow` rows if these are 2. row_block: rows at a time.
     """
 
     computing: int
@@ -50,6 +50,7 @@ class Plan(Tables[TablePlan]):
     sources: tuple[int, ...]
     element: int
     row_block: int
+    narrow: int = NARROW_ROWS
 
     def groups(self, by_permutation: bool) -> tuple[Group, ...]:
         """Products by what they have in common: those with a matrix product, or those with an order of the
@@ -88,7 +89,7 @@ class Plan(Tables[TablePlan]):
         """The blocks (first row and end) of each row range: rows whose counts are summed in the plan's ring
         before it is left."""
         rows = self.partition.rows
-        return row_ranges(rows, NARROW_ROWS if self.element == 2 else rows, self.row_block)
+        return row_ranges(rows, self.narrow if self.element == 2 else rows, self.row_block)
 
     def cells(self) -> int:
         """Cells of all tables."""

@@ -11,7 +11,7 @@ whatever network):
   - left joints of one owner become one, of all their columns, where the tables that these give, of which the wanted ones are
     sums, cost less than an order of the rows for each;
   - a left joint is one-hot or an order of the rows, whichever is less over all its rights;
-  - counts over fewer than 2^16 rows are summed modulo 2^16 and lifted after each such range, if that is less.
+  - counts over up to LIFTED_ROWS rows are summed modulo 2^16 and lifted, if that is less.
 Rows go in row blocks, so that what a party holds of them does not grow with their number.
 
 Public: everything here. A plan depends on the partition, the domain's sizes and the tables asked for, never
@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from mpc_protocols.backends.replicated.vertical.plan import NARROW_ROWS, Plan, TablePlan, layout_of
+from mpc_protocols.backends.replicated.vertical.lift import LIFTED_ROWS
+from mpc_protocols.backends.replicated.vertical.plan import Plan, TablePlan, layout_of
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.vertical.partition import Partition
 from mpc_protocols.vertical.schedule import Schedule
@@ -36,7 +37,8 @@ BLOCK_BYTES: Final = 1 << 24
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 1 << 16
 ROUND = 1 << 16
 """What a round counts in the choice of the ring (`latency.LATENCY_BYTES`)."""
-_LIFT_BYTES, _LIFT_ROUNDS = 36, 8
+_LIFT_BYTES = 18
+"""Of a cell and range."""
 _ORDER_ROW = 96
 """Bytes that orders of the rows take of a row: places, and places of places."""
 _BLOCK_CELLS = 512
@@ -57,13 +59,13 @@ def make_plan(
 ) -> Plan:
     """The plan of these tables. needs_memberships: memberships are needed besides (union, the first time)."""
     plans = [_cheapest(partition, sizes, computing, tables, needs_memberships, element) for element in (2, 4)]
-    lifts = max(1, -(-partition.rows // NARROW_ROWS))
+    lifts = max(1, -(-partition.rows // LIFTED_ROWS))
     costs = [
-        estimate(plan) + (plan.element == 2) * lifts * (_LIFT_BYTES * plan.cells() + _LIFT_ROUNDS * ROUND)
-        for plan in plans
+        estimate(plan) + (plan.element == 2) * (lifts * _LIFT_BYTES * plan.cells() + ROUND) for plan in plans
     ]
     best = plans[costs.index(min(costs))]
-    return replace(best, row_block=_block_rows(best))
+    block = _block_rows(best)
+    return replace(best, row_block=block, narrow=max(block, LIFTED_ROWS // block * block))
 
 
 def estimate(plan: Plan) -> int:
@@ -212,5 +214,6 @@ def _block_rows(plan: Plan) -> int:
         (plan.width(left) for group in plan.groups(by_permutation=True) for left in group.lefts), default=0
     )
     rows = max(rows, min(cells, 4 * BLOCK_BYTES // row))
-    row_range = min(plan.partition.rows, NARROW_ROWS) if plan.element == 2 else plan.partition.rows
-    return max(1, -(-row_range // max(1, -(-row_range // rows))))
+    if plan.element == 2:
+        rows = min(rows, LIFTED_ROWS)
+    return max(1, -(-plan.partition.rows // max(1, -(-plan.partition.rows // rows))))

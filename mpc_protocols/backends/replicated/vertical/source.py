@@ -5,7 +5,7 @@ Each batch of marginals becomes tables over the owners' joint rows (`plan`; the 
 or more owners of a clique, `union`). Each block of the common table's rows runs input of one-hot columns and
 memberships, the product of all memberships, factors row by row, sums by secret order (`group_by`) and
 products of matrices (`matrices`); after the last block ONE resharing of all cells. Where rows are summed
-modulo 2^16, there is one after fewer than 2^16 rows, with a lift to 2^32. The union's one-owner tables are
+modulo 2^16, the sums over up to 57,343 rows are lifted to 2^32 before (`lift`). The union's one-owner tables are
 the owners' own histograms, input as horizontal counts are (`marginals`).
 
 Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners
@@ -42,8 +42,8 @@ class RingPopulation(PopulationMarginals[RingShare, Plan], MarginalSource):
 
     @abstractmethod
     def _by_range(self, plan: Plan) -> Iterator[RingShare]:
-        """The cells of all tables over each range of rows, in the plan's order; before them R, if the union
-        needs it."""
+        """The cells of all tables, in the plan's order, over all rows or over ranges of them that together are all;
+        before them R, if the union needs it."""
 
     def _of_union(self, clique: Clique) -> RingShare:
         return RingShare(
@@ -74,5 +74,4 @@ class VerticalMarginals(RingPopulation):
         return SharedMarginals(self._trio, self._schedule.facts, counts)
 
     def _by_range(self, plan: Plan) -> Iterator[RingShare]:
-        run = PlanExecution(self._trio, plan, self._rows)
-        return map(run.sum_row_range, plan.row_ranges())
+        yield PlanExecution(self._trio, plan, self._rows).cells()

@@ -79,6 +79,7 @@ def make_plan(
             tuple(places[product] for product in wanted),
             ELEMENT,
             1,
+            NARROW_ROWS,
         )
 
     plan = cheapest(partition, tables, planned, _estimate)

@@ -37,12 +37,12 @@ from tests.mpc_protocols.backends.replicated.vertical.test_source import (
 KNOWN = {
     ("intersection", "two"): (21, 479320),
     ("intersection", "two, the other way round"): (34, 734648),
-    ("intersection", "three"): (29, 1485288),
-    ("intersection", "two that only contribute"): (45, 1912324),
-    ("intersection", "one of each"): (35, 1425316),
-    ("intersection", "four"): (49, 1177246),
-    ("intersection", "five"): (56, 1841076),
-    ("intersection", "eight"): (44, 2061084),
+    ("intersection", "three"): (27, 843094),
+    ("intersection", "two that only contribute"): (39, 1021322),
+    ("intersection", "one of each"): (39, 825944),
+    ("intersection", "four"): (43, 703102),
+    ("intersection", "five"): (45, 1009182),
+    ("intersection", "eight"): (46, 1131750),
     ("union", "two"): (25, 411266),
     ("union", "two, the other way round"): (34, 666456),
     ("union", "three"): (24, 942156),
@@ -55,7 +55,7 @@ KNOWN = {
 """Rounds, and bytes of all parties, of the two requests."""
 KNOWN_WHOLE = {
     ("intersection", "two"): (16, 224430),
-    ("intersection", "four"): (27, 493918),
+    ("intersection", "four"): (31, 301098),
     ("union", "two"): (17, 177278),
     ("union", "four"): (23, 297410),
 }
