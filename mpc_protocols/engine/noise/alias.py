@@ -30,7 +30,7 @@ from itertools import accumulate, groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.adders import Adder, merge_planes
+from mpc_protocols.engine.bitwise.adders import Adder, merge_planes, merge_schedule
 from mpc_protocols.engine.bitwise.bits import B, each, stack
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.interface import BitGates
@@ -129,6 +129,9 @@ Runs = Sequence[tuple[AliasTable, int]]
 """Tables of one shape, each with the number of words of draws from it."""
 LookUp = Callable[[B, B, Runs], B]
 """(inner, outer, runs) to (outputs, words): gates that have an attribute `look_up` look up in their own way."""
+Ready = Callable[[AliasTable, int, Adder], None]
+"""Of a table's shape, words of draws and the adder: gates that have an attribute `ready_for_draws` make their masks for
+all rounds of a draw before it begins."""
 
 
 def index_bits_of(thresholds: Sequence[int]) -> int:
@@ -157,6 +160,14 @@ def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> 
     return AliasTable(index_bits, bits - index_bits, tuple(cuts), tuple(aliases))
 
 
+def draw_ands(table: AliasTable, adder: Adder) -> int:
+    """ANDs a cell of a draw: of both one-hot vectors, and of the comparison. The lookup is a sum of products besides, and
+    so is the choice that ends it."""
+    high = table.index_bits - table.low_bits
+    one_hot = sum((1 << bits) - bits - 1 for bits in (table.low_bits, high))
+    return one_hot + table.rest_bits + sum(merge_schedule(table.rest_bits) if adder == "tree" else [-1, 1])
+
+
 def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
     """Bits of one value per cell, lowest first: shape (index_bits, words).
 
@@ -172,6 +183,9 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Runs, adder: Adder) -> B:
         raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
     if len(uniform) != table.outputs:
         raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
+    ready: Ready | None = getattr(gates, "ready_for_draws", None)
+    if ready is not None:
+        ready(table, uniform.shape[1], adder)
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
     own: LookUp[B] | None = getattr(gates, "look_up", None)

@@ -15,13 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.pair.circuits import conversion, gmw
+from mpc_protocols.backends.pair.circuits.gmw import string_sums_demand
 from mpc_protocols.backends.pair.circuits.kept_cells import KeptCells
 from mpc_protocols.backends.pair.circuits.sign import AND_BYTES, BYTE_WORTH, score_adder, signs
 from mpc_protocols.backends.pair.circuits.zero_test import zero_cells
 from mpc_protocols.backends.pair.link import Link
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
+from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
+from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, from_bits, words_for
+from mpc_protocols.engine.noise.alias import AliasTable, draw_ands
 from mpc_protocols.engine.parts.gates import PartGates, Terms
 
 
@@ -57,6 +61,14 @@ class PairGates(PartGates):
 
     def bits_times(self, bits: Words, x: Elements) -> Elements:
         return conversion.masked_numbers(self.transfers, bits, x)
+
+    def ready_for_draws(self, table: AliasTable, words: int, adder: Adder) -> None:
+        """Make the transfers for draws of noise from tables of a shape, and for the sum of the bits that they give with a sign
+        (`engine.noise.alias`): 1 round in place of one before each of theirs."""
+        ands, outer = draw_ands(table, adder) * words, 1 << table.index_bits - table.low_bits
+        strings = string_sums_demand(outer, words) + string_sums_demand(1, words)
+        summed = conversion.weighted_sum_demand(table.index_bits + 1, 64 * words)
+        self.transfers.reserve(Demand(bits=(ands, ands)) + strings + summed)
 
     # -- faster ones
     # ---------------------------------------------------------------------------------------------------------

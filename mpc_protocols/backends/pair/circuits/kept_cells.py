@@ -27,9 +27,11 @@ from mpc_protocols.backends.pair.circuits.sign import carry_fields, joined_deman
 from mpc_protocols.backends.pair.transfers.asked_once import USES, ask, look_up, no_masks
 from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
+from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, to_planes, words_for
+from mpc_protocols.engine.latency import FAR
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 
 MAX_KEPT = 1 << 18
@@ -47,6 +49,8 @@ class KeptCells:
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
+        self._ahead = Demand()
+        """What was foreseen for the next selection."""
         self.most_bytes = 0
         """The most memory that this has taken so far, by what was kept and asked for."""
         self._begin(planes=2)
@@ -80,7 +84,10 @@ class KeptCells:
         """
         compared = answers.nonzero
         columns, x = self._find(answers.layout, planes)[compared], cells[compared]
-        self._ask(columns, x, adder, leads)
+        after = joined_demand(planes - 1, words_for(len(columns)), adder) + masked_numbers_demand(
+            len(columns)
+        )
+        self._ask(columns, x, after, leads)
         own, places = self._is_own[columns], self._places[columns]
         x[~own] -= answers.cells[compared][~own]
         of_fields = look_up(
@@ -98,6 +105,8 @@ class KeptCells:
         negative = to_planes(x, planes)[planes - 1] ^ joined_fields(self._transfers, found, adder)
         twice = masked_numbers(self._transfers, negative, x)
         twice <<= x.dtype.type(1)
+        if self._transfers.link.latency_bytes >= FAR:
+            self._expect(after)
         return sum_segments(x - twice, lengths)
 
     def _find(self, layout: DealerLayout, planes: int) -> Places:
@@ -117,13 +126,20 @@ class KeptCells:
         pieces = [np.arange(of.start, of.stop) for of in map(self._columns.__getitem__, layout.ranges)]
         return np.concatenate(pieces)
 
-    def _ask(self, columns: Places, x: Elements, adder: Adder, leads: bool) -> None:
+    def _expect(self, after: Demand) -> None:
+        """Foresee as much as this selection took for the next one: it is made while keys are compared, picks opened and
+        measured, and little travels."""
+        more = after.beyond(self._ahead)
+        self._transfers.foresee(more)
+        self._ahead += more
+
+    def _ask(self, columns: Places, x: Elements, after: Demand, leads: bool) -> None:
         """Ask for those of these cells that were not asked for yet, and make the transfers for what is computed with all
         of them, beside the lookups: no round if all were asked for or the leader asks alone; else a round, and one for
-        each further PIECE. x: this party's parts."""
-        words = words_for(len(columns))
-        after = joined_demand(self._planes - 1, words, adder) + masked_numbers_demand(len(columns))
-        self._transfers.foresee(after, at_once=True)
+        each further PIECE. x: this party's parts. after: those transfers."""
+        self._transfers.foresee(after.beyond(self._ahead))
+        self._transfers.hasten(after)
+        self._ahead = self._ahead.beyond(after)
         lacking = self._places[columns] < 0
         columns, x = columns[lacking], x[lacking]
         if self._asked_alone(len(columns)):

@@ -121,11 +121,16 @@ class Transfers:
         """Transfers over a fork of the link, from streams of its own; no message."""
         return Transfers(link, self._choosing, self._offering)
 
-    def foresee(self, demand: Demand, at_once: bool = False) -> None:
+    def foresee(self, demand: Demand) -> None:
         """What will be asked for: what the pools lack of it is made beside the coming exchanges, a piece beside each.
-        at_once: all of it beside the next one. Demands add up; what is taken is taken from them. No round."""
-        self._chosen.claim(demand.of(self.link.me), at_once)
-        self._offered.claim(demand.of(self.link.peer), at_once)
+        Demands add up; what is taken is taken from them. No round."""
+        self._chosen.claim(demand.of(self.link.me))
+        self._offered.claim(demand.of(self.link.peer))
+
+    def hasten(self, demand: Demand) -> None:
+        """What was foreseen, so much of it after the next exchange: beside that all of it is made that is lacking."""
+        self._chosen.hasten(demand.of(self.link.me))
+        self._offered.hasten(demand.of(self.link.peer))
 
     def reserve(self, demand: Demand) -> None:
         """Make what the pools lack of a demand: 1 round for each BATCH of words, none if they lack nothing."""

@@ -26,8 +26,8 @@ AHEAD_BITS, AHEAD_ROWS = 1 << 11, 1 << 9
 """Most words that are made unasked, so the most that a run makes in vain: 0.5 MB in each direction. Shorts
 are never."""
 
-PIECE_BESIDE = 1 << 10
-"""Words that are made beside an exchange, at most, but for what is wanted after it: 0.2 MB in each direction, which travel
+PIECE_BESIDE = 1 << 9
+"""Words that are made beside an exchange, at most, but for what is wanted after it: 0.1 MB in each direction, which travel
 in less than parties wait for each other where they are far apart."""
 
 Shorts = NDArray[np.uint32]
@@ -50,6 +50,12 @@ class Demand:
             _sum(self.bits, other.bits), _sum(self.shorts, other.shorts), _sum(self.rows, other.rows)
         )
 
+    def beyond(self, other: Demand) -> Demand:
+        """What this has more than another."""
+        return Demand(
+            _more(self.bits, other.bits), _more(self.shorts, other.shorts), _more(self.rows, other.rows)
+        )
+
     def of(self, party: int) -> Counts:
         """Words of each kind in which this party chooses."""
         return self.bits[party], self.shorts[party], self.rows[party]
@@ -57,6 +63,10 @@ class Demand:
 
 def _sum(left: Both, right: Both) -> Both:
     return left[0] + right[0], left[1] + right[1]
+
+
+def _more(left: Both, right: Both) -> Both:
+    return max(0, left[0] - right[0]), max(0, left[1] - right[1])
 
 
 @dataclass
@@ -86,11 +96,13 @@ class PoolLevel:
         """Words that are foreseen, and neither there nor on their way."""
         return max(0, self.claimed - self.words_left - self.on_way)
 
-    def claim(self, words: int, at_once: bool) -> None:
-        """Foresee that so many words will be taken. at_once: after the next exchange."""
+    def claim(self, words: int) -> None:
+        """Foresee that so many words will be taken."""
         self.claimed += words
-        if at_once:
-            self.soon += min(words, self.lacking)
+
+    def hasten(self, words: int) -> None:
+        """So many of them after the next exchange."""
+        self.soon = max(self.soon, min(words, self.lacking))
 
     def leave(self, words: int) -> None:
         """So many of those that are lacking are on their way."""
@@ -171,10 +183,15 @@ class Pools:
         for pool, count, arrays in zip(self.all, words, grown.kinds, strict=True):
             pool.put(count, arrays)
 
-    def claim(self, words: Counts, at_once: bool) -> None:
+    def claim(self, words: Counts) -> None:
         """See `PoolLevel`."""
         for pool, count in zip(self.all, words, strict=True):
-            pool.level.claim(count, at_once)
+            pool.level.claim(count)
+
+    def hasten(self, words: Counts) -> None:
+        """See `PoolLevel`."""
+        for pool, count in zip(self.all, words, strict=True):
+            pool.level.hasten(count)
 
     def leave(self, most: int) -> Counts:
         """Words of each kind that are made beside the next exchange: what is wanted after it, and as much of what is
