@@ -200,6 +200,15 @@ class MarginalOracle(ABC):
         variance. An oracle that makes no use of it does nothing.
         """
 
+    def expect_counts(self, sigma2: Fraction, number: int) -> None:  # noqa: B027 - a default that does nothing
+        """Say before a measurement that what the next selection picks will be measured with noise of parameter sigma2, and
+        that these are about so many counts at most. Said several times: it will be one of these, the likeliest first.
+
+        Public, like every argument. The noise may be made while this measurement and that selection are under way; no
+        answer has another distribution. Fewer or more may be drawn, or none, and what is asked next may be something else.
+        The measurement raises `StudyInvalid` if none may have such a variance. An oracle that makes no use of it does nothing.
+        """
+
     def expect_keys(self, number: int) -> None:  # noqa: B027 - a default that does nothing
         """Say before a measurement, or the number of rows, that selections follow which draw noise for about so many
         candidates, those of several selections together.

@@ -19,7 +19,8 @@ model: what is sent is what either would send alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from mpc_protocols.engine.interface import Turns
@@ -96,6 +97,52 @@ class _Second(Generic[B]):
         self._stopped = True
         self._to_second.release()
         self._thread.join()
+
+
+class Underway(Generic[B]):
+    """A protocol that takes turns beside several others, one after the other: where none of them gives way, it stands.
+
+    underway = Underway(second, run)
+    underway.turn()                     it sends its first messages
+    with underway.beside(first): ...    it goes on at the turns of the block
+    result = underway.end()             the rest of it, if something is left
+    """
+
+    def __init__(self, second: Turns, run: Callable[[], B]) -> None:
+        """second: over whose streams it runs, which nothing else uses until `end`."""
+        self._turns, self._second, self._ended = second, _Second(run), False
+        second.turn = self._second.turn_of_second
+
+    def __del__(self) -> None:
+        if not self._ended:  # what was beside it has failed
+            self._second.stop()
+
+    def turn(self) -> None:
+        """Let it run to its next turn or its end. Raises what it raises."""
+        self._second.turn_of_first()
+
+    @contextmanager
+    def beside(self, first: Turns) -> Iterator[None]:
+        """It takes turns with what the block computes."""
+        before = first.turn
+
+        def turn() -> None:
+            before()
+            self.turn()
+
+        first.turn = turn
+        try:
+            yield
+        finally:
+            first.turn = before
+
+    def end(self) -> B:
+        """Run the rest of it; its result."""
+        self._ended = True
+        try:
+            return self._second.end()
+        finally:
+            self._turns.turn = alone
 
 
 class Aside:

@@ -45,7 +45,7 @@ from mpc_protocols.public.begun import BegunEnd, BegunSelect
 from mpc_protocols.public.cliques import MAX_SHARED_CELLS, CliqueRegister
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.public.steps import MAX_BYTES, MAX_KEYS, EndStep, PrepareStep, Step, parse
+from mpc_protocols.public.steps import MAX_BYTES, MAX_COUNTS, MAX_KEYS, EndStep, PrepareStep, Step, parse
 from mpc_protocols.wire import Wire
 
 MAX_CONTRIBUTED: Final = MAX_SHARED_CELLS + MAX_CELLS
@@ -72,6 +72,7 @@ class LeadingOracle(MarginalOracle):
         self._open = True
         self._expected: tuple[Fraction | None, bool] = None, False
         self._keys = 0
+        self._counts_ahead: list[tuple[Fraction, int]] = []
         self._aside: Aside | None = None
 
     @property
@@ -104,6 +105,9 @@ class LeadingOracle(MarginalOracle):
     def expect(self, sigma2: Fraction, promised: bool = False) -> None:
         self._expected = sigma2, promised
 
+    def expect_counts(self, sigma2: Fraction, number: int) -> None:
+        self._counts_ahead.append((sigma2, min(max(number, 0), MAX_COUNTS)))
+
     def expect_keys(self, number: int) -> None:
         self._keys = min(max(number, 0), MAX_KEYS)
 
@@ -131,8 +135,8 @@ class LeadingOracle(MarginalOracle):
     ) -> list[NDArray[np.int64]]:
         """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers
         too."""
-        begun = self._next().begin_measure(handles, sigma2, self._keys)
-        self._keys = 0
+        begun = self._next().begin_measure(handles, sigma2, self._keys, self._counts_ahead)
+        self._keys, self._counts_ahead = 0, []
         if not begun.promised:
             self._announce(begun.step)
         opened = self._party.measure(begun)

@@ -198,6 +198,7 @@ class ComputingParty(Generic[B, N]):
             lambda: self.engine.marginals(self.state, begun.step.handles),
             is_local=True,
             keys=begun.step.keys,
+            expected=begun.expected,
         )
         noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
         self.state.learn_counts(begun, noisy)
@@ -240,6 +241,7 @@ class ComputingParty(Generic[B, N]):
 
     def end(self, begun: BegunEnd) -> None:
         """Compare the whole public transcript one last time."""
+        self.noise.finish()
         self._agree(begun.inputs)
 
     def smallest(self) -> Clique:
@@ -391,14 +393,15 @@ class ComputingParty(Generic[B, N]):
         exchange: Callable[[], None] | None = None,
         is_local: bool = False,
         keys: int = 0,
+        expected: Sequence[tuple[Sampler, int]] = (),
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the
         noise's form.
 
         samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local:
-        without a message. exchange: as for `_authorise`. keys: as in `MeasureStep`. Where nothing at all is
-        sent before the result is held, the agreement that all hold it is also the one that all have
-        authorised it.
+        without a message. exchange: as for `_authorise`. keys: as in `MeasureStep`; expected: as in
+        `BegunMeasure`. Where nothing at all is sent before the result is held, the agreement that all hold it is
+        also the one that all have authorised it.
         """
         number, inputs = begun.step.number, begun.inputs
         opened, form = self._history.opened(number, inputs), "resumed"
@@ -413,14 +416,10 @@ class ComputingParty(Generic[B, N]):
                 if agreed:
                     self._agree(inputs)
                 numbers = compute()
-                noise, form = self.noise.of_counts(samplers, number, mechanism, inputs, keys)
+                noise, form = self.noise.of_counts(samplers, number, mechanism, inputs, keys, expected)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
-            if agreed and self.engine.proves:  # which keeps nothing, so once is enough
-                self._history.agreed(number)
-            else:
-                self._agree_to_open(number, inputs)
-            opened = self.engine.reveal(noisy)
+            opened = self._open(begun, noisy, agreed and self.engine.proves)
         due = sum(sum(lengths) for _, lengths in samplers)
         if opened.shape != (due,):  # another party may have given it
             raise ProtocolAborted(
@@ -428,6 +427,21 @@ class ComputingParty(Generic[B, N]):
             )
         self._history.learn(number, inputs, opened)
         return opened, form
+
+    def _open(
+        self, begun: BegunMeasure | BegunDistances | BegunTotal, noisy: N, agreed: bool
+    ) -> NDArray[np.int64]:
+        """Counts with noise, once all hold theirs. agreed: whether where products are proved, and so nothing is kept, all
+        have agreed on this step already: once is enough."""
+        number, inputs = begun.step.number, begun.inputs
+        if agreed:
+            self._history.agreed(number)
+            return self.engine.reveal(noisy)
+        all_hold = self._held(number, inputs)
+        with self.noise.begun_beside(begun) as begin:
+            begin()
+            all_hold()
+            return self.engine.reveal(noisy)
 
     def _hold(self, number: int, inputs: bytes, noisy: N | None) -> None:
         """Have this party's shares of a result on disk before the agreement that precedes its opening."""

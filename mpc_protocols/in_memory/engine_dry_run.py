@@ -193,7 +193,13 @@ class EngineDryRun(TalliedDryRun):
     def close(self) -> None:
         end = EndStep().to_bytes()
         self._announce(end, end)
-        self._together(lambda party: self._receive_step(party).engine.announce(bytes(32))())
+
+        def end(party: int) -> None:
+            ending = self._receive_step(party)
+            ending.noise.finish()
+            ending.engine.announce(bytes(32))()
+
+        self._together(end)
         for thread in self._contributors:
             thread.join()
         self._count_all()

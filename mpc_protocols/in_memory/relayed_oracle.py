@@ -33,6 +33,9 @@ class RelayedOracle(MarginalOracle):
     def expect(self, sigma2: Fraction, promised: bool = False) -> None:
         self.oracle.expect(sigma2, promised)
 
+    def expect_counts(self, sigma2: Fraction, number: int) -> None:
+        self.oracle.expect_counts(sigma2, number)
+
     def expect_keys(self, number: int) -> None:
         self.oracle.expect_keys(number)
 

@@ -67,13 +67,15 @@ class BegunSelect:
 @dataclass(frozen=True)
 class BegunMeasure:
     """cells: of each handle's marginal. plan.samplers: the noise of each. promised: by the selection before:
-    nobody sends it."""
+    nobody sends it. expected: the noise of the measurement after the next selection, and about how many draws of it that
+    takes at most; several if it may be one of several; none if that is not known."""
 
     step: MeasureStep
     inputs: bytes
     plan: MeasurePlan
     cells: tuple[int, ...]
     promised: bool
+    expected: tuple[tuple[Sampler, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,11 @@ class PublicState:
         return self._begin_select(step, plan, groups), rounded
 
     def begin_measure(
-        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction], keys: int = 0
+        self,
+        handles: Sequence[Handle],
+        sigma2: Fraction | Sequence[Fraction],
+        keys: int = 0,
+        expected: Sequence[tuple[Fraction, int]] = (),
     ) -> BegunMeasure:
         """The next measurement. Raises as `begin`, `ValueError` for another number of variances than handles."""
         if not isinstance(sigma2, Fraction):
@@ -194,8 +198,8 @@ class PublicState:
                 raise ValueError(f"{len(sigma2)} variances do not belong to {len(handles)} marginals.")
             sigma2 = sigma2[0] if len(set(sigma2)) == 1 else tuple(sigma2)
         if self.promised is not None:  # it was promised without
-            keys = 0
-        return self.begin(MeasureStep(self._number, tuple(handles), sigma2, keys))
+            keys, expected = 0, ()
+        return self.begin(MeasureStep(self._number, tuple(handles), sigma2, keys, tuple(expected)))
 
     def begin_distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
@@ -274,9 +278,11 @@ class PublicState:
                 first=self._bound is None,
             )
             promised = self.promised is not None
-            inputs = self._begin_release(step, batch.digest)
+            expected = tuple((sampler(sigma2), counts) for sigma2, counts in step.expected)
+            inputs = self._begin_release(step, batch.digest + b"".join(noise.digest for noise, _ in expected))
             self.promised = None
-            return BegunMeasure(step, inputs, batch, tuple(map(self.cells, step.handles)), promised)
+            cells = tuple(map(self.cells, step.handles))
+            return BegunMeasure(step, inputs, batch, cells, promised, expected)
         if isinstance(step, DistanceStep):
             return self._begin_distances(step)
         if isinstance(step, TotalStep):

@@ -46,6 +46,10 @@ MAX_STEPS: Final = 1 << 32
 MAX_SUM: Final = 1 << 62
 MAX_KEYS: Final = 1 << 16
 """For which noise may be made ahead by one step."""
+MAX_COUNTS: Final = 1 << 15
+"""Of one variance, for which noise may be made ahead by one measurement."""
+MAX_EXPECTED: Final = 8
+"""Variances of one measurement that may come."""
 
 
 def _require(condition: bool, what: str) -> None:
@@ -235,13 +239,16 @@ def _check_keys(keys: int) -> None:
 @dataclass(frozen=True)
 class MeasureStep(_Message):
     """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2, or of
-    its handle's. keys: of the selections that are going to follow, about; 0 if that is not known."""
+    its handle's. keys: of the selections that are going to follow, about; 0 if that is not known. expected: sigma2
+    of the measurement after the next selection, and about how many counts it has at most; several if it may have one of
+    several, the likeliest first; none if that is not known."""
 
     kind: ClassVar[str] = "measure"
     number: int
     handles: tuple[Handle, ...]
     sigma2: Fraction | tuple[Fraction, ...]
     keys: int = 0
+    expected: tuple[tuple[Fraction, int], ...] = ()
 
     def __post_init__(self) -> None:
         _check_keys(self.keys)
@@ -254,6 +261,25 @@ class MeasureStep(_Message):
             )
         for sigma2 in self.variances:
             _check_rational(sigma2, "sigma2", positive=True)
+        self._check_expected()
+
+    def _check_expected(self) -> None:
+        _require(
+            isinstance(self.expected, tuple) and len(self.expected) <= MAX_EXPECTED,
+            f"at most {MAX_EXPECTED} variances are expected",
+        )
+        for pair in self.expected:
+            _require(
+                isinstance(pair, tuple) and len(pair) == 2,
+                "a measurement is expected with a variance and a number of counts",
+            )
+            sigma2, counts = pair
+            _check_rational(sigma2, "the expected sigma2", positive=True)
+            _check_integer(counts, "the number of counts that are expected", MAX_COUNTS + 1)
+        _require(
+            len({sigma2 for sigma2, _ in self.expected}) == len(self.expected),
+            "a variance is expected once",
+        )
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
@@ -388,6 +414,13 @@ def _variances(value: object) -> object:
     return _rationals(value) if several else _rational(value)
 
 
+def _counts(value: object) -> tuple[Fraction, object]:
+    _require(isinstance(value, list) and len(value) == 2, "what is expected is [sigma2, counts]")
+    assert isinstance(value, list)
+    sigma2, counts = value
+    return _rational(sigma2), counts
+
+
 def _level(value: object) -> Level:
     _require(isinstance(value, list) and len(value) == 3, "a level is [name, column, bins]")
     assert isinstance(value, list)
@@ -422,7 +455,13 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "expected": _rational,
         "promised": _as_is,
     },
-    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances, "keys": _as_is},
+    MeasureStep: {
+        "number": _as_is,
+        "handles": _list,
+        "sigma2": _variances,
+        "keys": _as_is,
+        "expected": lambda value: _list(value, _counts),
+    },
     DistanceStep: {
         "number": _as_is,
         "handles": _list,

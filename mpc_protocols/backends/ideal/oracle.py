@@ -39,7 +39,7 @@ from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.public.steps import MAX_KEYS
+from mpc_protocols.public.steps import MAX_COUNTS, MAX_KEYS
 
 Randomness = Callable[[int], bytes]
 """So many independent uniform bytes."""
@@ -79,6 +79,7 @@ class IdealOracle(MarginalOracle):
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
         self._expected: tuple[Fraction | None, bool] = None, False
+        self._counts_ahead: list[tuple[Fraction, int]] = []
         self._keys = 0
 
     @property
@@ -117,6 +118,9 @@ class IdealOracle(MarginalOracle):
 
     def expect(self, sigma2: Fraction, promised: bool = False) -> None:
         self._expected = sigma2, promised
+
+    def expect_counts(self, sigma2: Fraction, number: int) -> None:
+        self._counts_ahead.append((sigma2, min(max(number, 0), MAX_COUNTS)))
 
     def expect_keys(self, number: int) -> None:
         self._keys = min(max(number, 0), MAX_KEYS)
@@ -170,8 +174,8 @@ class IdealOracle(MarginalOracle):
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
     ) -> list[NDArray[np.int64]]:
         """See `MarginalOracle`; errors as `PublicState.begin_measure`."""
-        begun = self._state.begin_measure(handles, sigma2, self._keys)
-        self._keys = 0
+        begun = self._state.begin_measure(handles, sigma2, self._keys, self._counts_ahead)
+        self._keys, self._counts_ahead = 0, []
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
 

@@ -87,10 +87,18 @@ class PoolModel:
         discarded then."""
         fresh = self.lacking(kind, count)
         if fresh:
-            if kind != self.kind:
-                self.kind, self.rows_left, self.rows_used = kind, 0, 0
-            self.rows_left += fresh
+            self.add(kind, fresh)
         return fresh
+
+    def left(self, kind: Hashable) -> int:
+        """Rows of a kind that are there."""
+        return self.rows_left if kind == self.kind else 0
+
+    def add(self, kind: Hashable, rows: int) -> None:
+        """Add so many rows; those of another kind are discarded."""
+        if kind != self.kind:
+            self.start(kind, 0)
+        self.rows_left += rows
 
 
 class NoisePool(Generic[N]):
@@ -115,9 +123,18 @@ class NoisePool(Generic[N]):
 
     def fill(self, kind: Hashable, count: int, fresh: N, concatenate: Callable[[Sequence[N]], N]) -> None:
         """Add rows of a kind to those there are, so that `count` can be taken. fresh: what is lacking."""
-        left = self._model.rows_left if kind == self._model.kind else 0
-        if self._model.fill(kind, count) != len(fresh):
+        if self.lacking(kind, count) != len(fresh):
             raise ValueError(f"{len(fresh)} rows of noise are not what is lacking.")
+        self.add(kind, fresh, concatenate)
+
+    def left(self, kind: Hashable) -> int:
+        """Rows of a kind that are there."""
+        return self._model.left(kind)
+
+    def add(self, kind: Hashable, fresh: N, concatenate: Callable[[Sequence[N]], N]) -> None:
+        """Add these rows of a kind to those there are; those of another kind are discarded."""
+        left = self.left(kind)
+        self._model.add(kind, len(fresh))
         self._rows = fresh if not left or self._rows is None else concatenate([self._rows[:left], fresh])
 
     @property

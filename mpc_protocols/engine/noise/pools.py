@@ -8,7 +8,9 @@ parties:
              expected (`MarginalOracle.expect_keys`), values are drawn beside the noise of the counts before them, and get
              the grid of the first selection beside its scores
     counts   taken from the pool; made where they are needed, if nobody said before what would be measured
-    ahead    beside a selection, what the measurement of its picks will take (`MarginalOracle.expect`); where products are proved,
+    ahead    beside a selection, what the measurement of its picks will take (`MarginalOracle.expect`); begun with the last rounds
+             of the measurement before it, or drawn with the noise of that one, where it is said so early
+             (`MarginalOracle.expect_counts`), since the making takes more rounds than a selection; where products are proved,
              also after a measurement, while the leader computes by itself
 
 What a making is bound to, and what pools promise: `pool`. Threat model: the backend's; nothing is opened
@@ -17,7 +19,8 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,7 +29,7 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interface import Engine, Gates, N
-from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.interleave import Underway, alone, interleave
 from mpc_protocols.engine.noise.pool import (
     GAUSSIAN_ROWS,
     GUMBEL_ROWS,
@@ -43,9 +46,14 @@ from mpc_protocols.engine.noise.sampling import (
 )
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.public.begun import BegunMeasure, BegunSelect
+from mpc_protocols.public.begun import BegunDistances, BegunMeasure, BegunSelect, BegunTotal
 
 R = TypeVar("R")
+ROOM = 2
+"""How many times the counts that are told before a measurement are drawn ahead of it: as most batches take a part of what
+they may, one making then serves several."""
+Runs = Sequence[tuple[Sampler, int]]
+"""So many draws of each, one after the other."""
 Release = Callable[[int, str, bytes], bytes]
 """What noise is bound to: of a step's number, a mechanism and the hash of all public inputs."""
 
@@ -63,6 +71,15 @@ class Rows:
     gaussian: int = 0
 
 
+@dataclass(frozen=True)
+class Lacking(Generic[N]):
+    """Rows of a kind that are made ahead of a measurement, and the pool that they are for."""
+
+    pool: NoisePool[N]
+    sampler: Sampler
+    rows: int
+
+
 class NoisePools(Generic[B, N]):
     """The noise of one computing party's run."""
 
@@ -78,6 +95,10 @@ class NoisePools(Generic[B, N]):
         """Where products are proved: the last selection that took noise and since which nothing was measured."""
         self._values: tuple[list[B], int] | None = None
         """Bits of Gumbel values that have no grid yet, and how many."""
+        self._underway: tuple[Underway[N], Sequence[Lacking[N]]] | None = None
+        """Noise that a measurement began."""
+        self._others: dict[bytes, NoisePool[N]] = {}
+        """Of the next measurement, should it have another noise than the likeliest."""
         self.rows = Rows()
 
     @staticmethod
@@ -115,6 +136,7 @@ class NoisePools(Generic[B, N]):
             return computed, self._gumbel.take(kind, count, None)
         lacking, fresh = self._gumbel.shortfall(kind, count), None
         if lacking:
+            self.finish()  # which has the streams that this noise takes
             self._values = None
             release = self._release(begun.step.number, "select", begun.inputs)
 
@@ -137,7 +159,10 @@ class NoisePools(Generic[B, N]):
     def has_counts(self, samplers: Sequence[tuple[Sampler, Sequence[int]]]) -> bool:
         """Whether the noise of these counts is there. samplers: of consecutive numbers, each with the lengths
         of its runs."""
-        return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
+        if len(samplers) != 1:
+            return False
+        [(sampler, lengths)] = samplers
+        return not self._pool_of(sampler).shortfall(sampler.digest, sum(lengths))
 
     def of_counts(
         self,
@@ -146,17 +171,19 @@ class NoisePools(Generic[B, N]):
         mechanism: str,
         inputs: bytes,
         keys: int = 0,
+        expected: Runs = (),
     ) -> tuple[N, str]:
-        """Of all numbers of a release, and how it came about. keys: of selections to come, which are drawn in the
-        same rounds where this noise has to be made."""
+        """Of all numbers of a release, and how it came about. keys, expected: of selections to come, and of the
+        measurement after the next of them, which are drawn in the same rounds where this noise has to be made."""
+        self.finish()
         rows = 0 if self._engine.proves else min(keys, self._gumbel.most)
         if not rows or self.has_counts(samplers):
-            return self._of_counts(samplers, number, mechanism, inputs)
+            return self._of_counts(samplers, number, mechanism, inputs, expected)
         beside, release = self._engine.beside, self._release(number, "keys ahead", inputs)
         self.rows.gumbel += rows
         made, values = interleave(
             self._engine.gates,
-            lambda: self._of_counts(samplers, number, mechanism, inputs),
+            lambda: self._of_counts(samplers, number, mechanism, inputs, expected),
             beside,
             lambda: gumbel_values(beside, beside.release_bits(release), rows),
         )
@@ -164,18 +191,28 @@ class NoisePools(Generic[B, N]):
         return made
 
     def _of_counts(
-        self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes
+        self,
+        samplers: Sequence[tuple[Sampler, Sequence[int]]],
+        number: int,
+        mechanism: str,
+        inputs: bytes,
+        expected: Runs,
     ) -> tuple[N, str]:
         gates, release = self._engine.gates, self._release(number, mechanism, inputs)
         cells = sum(sum(lengths) for _, lengths in samplers)
         if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
-            counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
-            self.rows.gaussian += cells
-            return gaussian_noises(gates, gates.release_bits(release), counts, np.uint32), "fresh"
+            counts, ahead = (
+                [(sampler, sum(lengths)) for sampler, lengths in samplers],
+                self._lacking(expected),
+            )
+            noise = self._make_gaussians([*counts, *((of.sampler, of.rows) for of in ahead)], release, gates)
+            self._keep(ahead, noise[cells:])
+            return noise[:cells], "fresh"
         [(sampler, _)] = samplers
-        lacking = self._gaussian.shortfall(sampler.digest, cells)
+        pool = self._pool_of(sampler)
+        lacking = pool.shortfall(sampler.digest, cells)
         fresh = self._make_gaussian(sampler, lacking, release, gates) if lacking else None
-        noise = self._gaussian.take(sampler.digest, cells, fresh)
+        noise = pool.take(sampler.digest, cells, fresh)
         return noise, gaussian_adder(sampler, lacking, gates.latency_bytes) if lacking else "ahead"
 
     # -- ahead
@@ -185,9 +222,14 @@ class NoisePools(Generic[B, N]):
         """A selection whose keys have their noise, or values of it; in the same rounds, their grid, and the noise that
         measuring its picks will take."""
         lacking = self._gumbel.shortfall(*_kind_and_count(begun.plan))
+        gates, beside = self._engine.gates, self._engine.beside
+        if self._underway is not None:  # begun by a measurement, before which no values were drawn
+            with self._underway[0].beside(gates):
+                result = compute()
+            self.finish()
+            return result
         if not lacking and not self._expected_shortfall(begun):
             return compute()
-        gates, beside = self._engine.gates, self._engine.beside
 
         def made() -> N | None:
             if lacking:
@@ -197,6 +239,54 @@ class NoisePools(Generic[B, N]):
         result, fresh = interleave(gates, compute, beside, made)
         self._fill_expected(begun, fresh)
         return result
+
+    @contextmanager
+    def begun_beside(self, begun: BegunMeasure | BegunDistances | BegunTotal) -> Iterator[Callable[[], None]]:
+        """Beside the opening of counts, whose noise is there: begin what the measurement after the next selection will take,
+        if it is told and lacks. What is yielded lets it send its first messages; it goes on at the turns of the block, at the
+        block's end, and beside the selection."""
+        expected = begun.expected if isinstance(begun, BegunMeasure) and self._values is None else ()
+        ahead, beside = self._lacking(expected), self._engine.beside
+        if not ahead:
+            yield alone
+            return
+        runs = [(of.sampler, of.rows) for of in ahead]
+        release = self._release(begun.step.number, "counts ahead", begun.inputs)
+        underway = Underway(beside, lambda: self._make_gaussians(runs, release, beside))
+        self._underway = underway, ahead
+        with underway.beside(self._engine.gates):
+            yield underway.turn
+        underway.turn()
+
+    def finish(self) -> None:
+        """Make the rest of the noise that a measurement began, if there is one: before anything else is made, and at the
+        end of the run."""
+        if self._underway is not None:
+            (underway, ahead), self._underway = self._underway, None
+            self._keep(ahead, underway.end())
+
+    def _lacking(self, expected: Runs) -> list[Lacking[N]]:
+        """What is to be made for a measurement that is told before the selection whose picks it will measure. Where it may
+        have one of several noises, none is made for later ones."""
+        if not expected or self._engine.proves or not self._gaussian.most:
+            return []
+        (sampler, counts), *others = expected
+        left = self._gaussian.left(sampler.digest)
+        rows = 0 if left >= counts else (counts if others else ROOM * counts) - left
+        found = [Lacking(self._gaussian, sampler, rows)] if rows else []
+        return found + [Lacking(NoisePool[N](0), of, count) for of, count in others if count]
+
+    def _keep(self, ahead: Sequence[Lacking[N]], noise: N) -> None:
+        """Noise that was made ahead of a measurement."""
+        start = 0
+        for of in ahead:
+            made, start = noise[start : start + of.rows], start + of.rows
+            of.pool.add(of.sampler.digest, made, self._engine.gates.concatenate)
+        self._others = {of.sampler.digest: of.pool for of in ahead if of.pool is not self._gaussian}
+
+    def _pool_of(self, sampler: Sampler) -> NoisePool[N]:
+        """Where the noise of a measurement is taken from."""
+        return self._others.get(sampler.digest, self._gaussian)
 
     def _give_grid(self, begun: BegunSelect) -> None:
         """Make the values that were drawn ahead the noise of this selection, and of others like it."""
@@ -254,6 +344,10 @@ class NoisePools(Generic[B, N]):
         beside = self._engine.beside
         self.rows.gumbel += rows
         return gumbel_noise(beside, beside.release_bits(release), rows, plan.a, ring_of(plan))
+
+    def _make_gaussians(self, runs: Runs, release: bytes, gates: Gates[B, N]) -> N:
+        self.rows.gaussian += sum(count for _, count in runs)
+        return gaussian_noises(gates, gates.release_bits(release), runs, np.uint32)
 
     def _make_gaussian(self, sampler: Sampler, rows: int, release: bytes, gates: Gates[B, N]) -> N:
         self.rows.gaussian += rows

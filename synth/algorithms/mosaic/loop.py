@@ -126,7 +126,12 @@ class MosaicRun(Heir):
         columns = self.plan.one_way
         self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
         self.foresee(RESOLUTIONS * len(self.plan.candidates), self.plan.config.fixed_rounds)
-        self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))
+        noise = [self.plan.column_sigma2[clique] for clique in columns]
+        if self.plan.prior is None and not self.plan.reserved.cliques:
+            self._foresee_batch(
+                sum(map(self.plan.charges.measuring, noise), Fraction(0)), self.plan.budgets[-1]
+            )
+        self._measure(columns, noise, [0] * len(columns))
         self.observe(
             "measure",
             "measured",
@@ -266,15 +271,36 @@ class MosaicRun(Heir):
             offered = self._offered(priced, self.left, picks * (each + select_rho), last)
             if not offered:
                 break
-            first = offered[0]
-            if last:  # as `_payable` scales what all of them cost
-                rest = (self.left - picks * select_rho) / (picks * first.rho)
-                [first] = self._priced({first.candidate: first.rho}, rest, Fraction(1))
-            self.oracle.expect(first.sigma2)
+            self.oracle.expect(self._batch_sigma2(self.left, rounds))
             chosen, before = self._select(offered, picks, epsilon)
             batch = self._payable(chosen, self.left if last else Fraction(0))  # the last takes all
             if batch:
+                price = sum((p.rho for p in batch), Fraction(0))
+                self._foresee_batch(price, max(c.cells for c in self.candidates))
                 self._measure_batch(batch, before)
+
+    def _foresee_batch(self, price: Fraction, cells: int) -> None:
+        """With fixed rounds, tell the oracle before a measurement of this price what the batch after it will be measured
+        with, and what so many cells a pick come to. The last batch has less noise if some of its picks are left out."""
+        rounds = self.plan.config.fixed_rounds
+        if rounds is None or self.picks >= rounds:
+            return
+        picks = min(self.plan.batch, rounds - self.picks)
+        last = self.picks + picks == rounds
+        for kept in range(picks, picks // 2 if last else picks - 1, -1):
+            self.oracle.expect_counts(self._batch_sigma2(self.left - price, rounds, kept), kept * cells)
+
+    def _batch_sigma2(self, left: Fraction, rounds: int, kept: int | None = None) -> Fraction:
+        """The noise of the next of so many picks' measurements, where so much is left before its selection: each pick takes
+        the same share of it, the last batch all, scaled as `_payable` does what its picks cost. kept: those of the last batch
+        that are not left out, by default all."""
+        select_rho = self.plan.charges.selecting(self.plan.epsilon)
+        picks = min(self.plan.batch, rounds - self.picks)
+        sigma2 = self.plan.charges.sigma2(left / (rounds - self.picks) - select_rho)
+        if self.picks + picks < rounds:
+            return sigma2
+        rho = self.plan.charges.measuring(sigma2)
+        return self.plan.charges.sigma2((left - picks * select_rho) / ((kept or picks) * rho) * rho)
 
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
