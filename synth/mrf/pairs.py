@@ -27,9 +27,9 @@ from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains
 from synth.mrf.tables import Table, Tables
 
-PAYS_FROM = 1000
-"""Pairs across the tree. Fewer, as of 45 columns, are answered one by one."""
-MOST_VALUES = 64
+PAYS_FROM = 300
+"""Pairs across the tree. Fewer, as of 25 columns, are answered one by one."""
+MAX_VALUES = 64
 """Of a column: pairs of larger ones are few cells' overhead, and much memory together."""
 
 
@@ -82,8 +82,8 @@ class PairsAcross:
         one, other = pair
         sizes, tree = self._chains.sizes, self._tree
         return (
-            1 < sizes[one] <= MOST_VALUES
-            and 1 < sizes[other] <= MOST_VALUES
+            1 < sizes[one] <= MAX_VALUES
+            and 1 < sizes[other] <= MAX_VALUES
             and not any(tree.holds(node, one) and tree.holds(node, other) for node in tree.holders(one))
         )
 
@@ -229,4 +229,5 @@ class PairsAcross:
         joint = self._tree.tables.restricted(table, chains.finest(rows, columns))
         shape = [prod(chains.sizes[name] for name in names) for names in (rows, columns)]
         places = chains.cells_of(rows, joint.columns) * shape[1] + chains.cells_of(columns, joint.columns)
-        return np.bincount(places, joint.values.reshape(-1), shape[0] * shape[1]).reshape(shape)
+        found = np.bincount(places, joint.values.reshape(-1), shape[0] * shape[1])
+        return np.asarray(found, np.float64).reshape(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
 from synth.mrf import Model, elimination, pairs
+from synth.mrf.factor import Array
+from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains
 from tests.synth.mrf.test_levels import layered
 
@@ -19,8 +22,8 @@ Problem = tuple[dict[str, int], dict[str, Level], list[tuple[str, ...]]]
 
 
 def answers(
-    monkeypatch: pytest.MonkeyPatch, model: Model, asked: list[tuple[str, ...]], least: int
-) -> list[np.ndarray]:
+    monkeypatch: pytest.MonkeyPatch, model: Model, asked: Sequence[Clique], least: int
+) -> list[Array]:
     """The model's answers where so many pairs are answered at once."""
     monkeypatch.setattr(elimination, "PAYS_FROM", least)
     return model.marginals(asked)
@@ -39,7 +42,7 @@ def test_pairs_at_every_level_are_those_of_the_joint_distribution(problem: Probl
     )
     joint = np.exp(logs - logs.max())
     joint *= 100 / joint.sum()
-    asked = [
+    asked: list[Clique] = [
         pair
         for pair in itertools.permutations(chains.sizes, 2)
         if chains.column[pair[0]] != chains.column[pair[1]]
@@ -78,7 +81,7 @@ def test_pairs_at_once_are_those_one_by_one(problem: Problem, seed: int) -> None
     first = potentials[cliques[0]]
     first[rng.random(len(first)) < 0.2] = -np.inf
     first[0] = 0.0
-    asked = [
+    asked: list[Clique] = [
         pair
         for pair in itertools.permutations(chains.sizes, 2)
         if chains.column[pair[0]] != chains.column[pair[1]] and rng.random() < 0.7
@@ -92,14 +95,18 @@ def test_pairs_at_once_are_those_one_by_one(problem: Problem, seed: int) -> None
 
 
 def test_large_columns_and_few_pairs_are_left_to_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"a": 3, "b": pairs.MOST_VALUES + 1, "c": 4, "d": 2}
-    potentials = {("a", "b"): np.zeros(3 * 65), ("b", "c"): np.zeros(65 * 4), ("c", "d"): np.zeros(8)}
+    sizes = {"a": 3, "b": pairs.MAX_VALUES + 1, "c": 4, "d": 2}
+    potentials: dict[Clique, Array] = {
+        ("a", "b"): np.zeros(3 * 65),
+        ("b", "c"): np.zeros(65 * 4),
+        ("c", "d"): np.zeros(8),
+    }
     model = Model(sizes, 10.0, potentials)
     asked = list(itertools.permutations(sizes, 2))
-    taken: list[list[tuple[str, ...]]] = []
+    taken: list[list[Clique]] = []
     at_once = pairs.PairsAcross.marginals
 
-    def noted(across: pairs.PairsAcross, of: list[tuple[str, ...]]) -> dict[tuple[str, ...], np.ndarray]:
+    def noted(across: pairs.PairsAcross, of: Iterable[Clique]) -> dict[Clique, Array]:
         taken.append(sorted(of))
         return at_once(across, of)
 

@@ -145,8 +145,10 @@ def test_keys_that_open_to_no_candidate_stop_the_run(monkeypatch: pytest.MonkeyP
     parts = deal_parts(np.arange(40, dtype=np.uint32), np.random.default_rng(1))
     opened = TrioGates.zero_rows
 
-    def no_winner(gates: TrioGates, shape: tuple[int, int], rows: object) -> object:
-        found = opened(gates, shape, rows)
+    def no_winner(
+        gates: TrioGates, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]
+    ) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = opened(gates, shape, rows)
         return found & (shape != (1, WIDTH))
 
     monkeypatch.setattr(TrioGates, "zero_rows", no_winner)
