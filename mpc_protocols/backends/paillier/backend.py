@@ -50,7 +50,7 @@ class Paillier(PaillierOfShares):
     """`input = "paillier"`."""
 
     summary = "two parties, to whom contributors send Paillier ciphertexts"
-    known_traffic = (1328732, 121)
+    known_traffic = (1016276, 107)
     assumption = (
         f"{Pair.assumption}, and deciding n-th residues modulo n^2 (Paillier's cryptosystem) at 3,072 bits, also with exponents "
         "of half the length"

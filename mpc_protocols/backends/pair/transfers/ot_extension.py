@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,17 @@ class _Streams:
     def __init__(self, leaves: Blocks, context: bytes) -> None:
         """leaves: (blocks, 2^k, 2)."""
         self.blocks, self.leaves = leaves.shape[:2]
-        self._ciphers: list[Any] = [
+        self._seeds, self._context = leaves.reshape(-1, 2), context
+
+    @cached_property
+    def _ciphers(self) -> list[Any]:
+        """Of the leaves, block by block; made when they are first drawn from, as a party that is forked may never be."""
+        return [
             Cipher(
-                algorithms.AES(derive(leaf.tobytes(), MASK, b"transfers", context)), modes.CTR(bytes(16))
+                algorithms.AES(derive(leaf.tobytes(), MASK, b"transfers", self._context)),
+                modes.CTR(bytes(16)),
             ).encryptor()
-            for leaf in leaves.reshape(-1, 2)
+            for leaf in self._seeds
         ]
 
     def draw(self, words: int, operation: int) -> Iterator[tuple[slice, Words]]:

@@ -24,6 +24,7 @@ transfer in each direction.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -108,8 +109,8 @@ class Transfers:
         self._choosing, self._offering = choosing.fork(own), offering.fork(own)
         self._chosen, self._offered = Pools(1, 1), Pools(0, 2)
         self._operation = 0
-        self._on_way: tuple[Counts, Growth, Counts] | None = None
-        """What this party chose beside the last exchange, and how much the peer did."""
+        self._on_way: deque[tuple[Counts, Growth, Counts]] = deque()
+        """What this party chose beside the last exchanges, and how much the peer did."""
         link.meanwhile = self._make_foreseen
 
     @classmethod
@@ -143,7 +144,7 @@ class Transfers:
 
     def _ask(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> None:
         if any(map(sum, self._lacking(demand, question))):
-            self._arrive()
+            self._arrive(len(self._on_way))
             self._make(*self._lacking(demand, question))
 
     def _lacking(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> tuple[Counts, Counts]:
@@ -157,7 +158,7 @@ class Transfers:
 
         1 round; none where one party chooses nothing: the other's message comes before its next one.
         """
-        self._arrive()
+        self._arrive(len(self._on_way))
         chosen = [values for _, _, values in self._choosing.extend(len(own), own)]
         if len(own) and others:
             self.link.give_way()
@@ -215,23 +216,25 @@ class Transfers:
         self._offered.put(offered, offering)
 
     def _make_foreseen(self) -> None:
-        """Beside an exchange of this link: take what the peer has sent beside the last one, and send the next piece."""
-        self._arrive()
+        """Beside an exchange of this link: send the next piece, and take what the peer sent before its last message, so that
+        nothing is waited for here."""
+        before = len(self._on_way)
         chosen, offered = self._chosen.leave(BATCH), self._offered.leave(BATCH)
         if sum(chosen) or sum(offered):
             choosing = Growth(chosen, 1, 1)
             self._choose(choosing, 0, sum(chosen))
-            self._on_way = chosen, choosing, offered
+            self._on_way.append((chosen, choosing, offered))
+        self._arrive(before - 1)
 
-    def _arrive(self) -> None:
-        """Have what is on its way in the pools. It was sent before anything that is waited for now: no round."""
-        if self._on_way is None:
-            return
-        (chosen, choosing, offered), self._on_way = self._on_way, None
-        offering = Growth(offered, 0, 2)
-        self._offer(offering, 0, sum(offered))
-        self._chosen.arrive(chosen, choosing)
-        self._offered.arrive(offered, offering)
+    def _arrive(self, pieces: int) -> None:
+        """Have so many pieces that are on their way in the pools, the oldest first. No round: what is waited for now was sent
+        later."""
+        for _ in range(pieces):
+            chosen, choosing, offered = self._on_way.popleft()
+            offering = Growth(offered, 0, 2)
+            self._offer(offering, 0, sum(offered))
+            self._chosen.arrive(chosen, choosing)
+            self._offered.arrive(offered, offering)
 
     def _choose(self, grown: Growth, offset: int, words: int) -> None:
         for piece, choices, values in self._choosing.extend(words):

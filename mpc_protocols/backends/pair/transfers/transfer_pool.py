@@ -26,7 +26,7 @@ AHEAD_BITS, AHEAD_ROWS = 1 << 11, 1 << 9
 """Most words that are made unasked, so the most that a run makes in vain: 0.5 MB in each direction. Shorts
 are never."""
 
-PIECE_BESIDE = 1 << 9
+PIECE_BESIDE = 640
 """Words that are made beside an exchange, at most, but for what is wanted after it: 0.1 MB in each direction, which travel
 in less than parties wait for each other where they are far apart."""
 
@@ -101,8 +101,8 @@ class PoolLevel:
         self.claimed += words
 
     def hasten(self, words: int) -> None:
-        """So many of them after the next exchange."""
-        self.soon = max(self.soon, min(words, self.lacking))
+        """So many of them are taken after the next exchange."""
+        self.soon = max(self.soon, min(self.lacking, words - self.words_left - self.on_way))
 
     def leave(self, words: int) -> None:
         """So many of those that are lacking are on their way."""

@@ -16,7 +16,6 @@ from mpc_protocols.backends.pair.transfers.fixed_key import PublicPermutation
 from mpc_protocols.backends.pair.transfers.lookup import Field
 from mpc_protocols.backends.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
-from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.bitwise.bitslice import to_planes, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
@@ -41,7 +40,7 @@ def looked_up(
     of party 1, and party 1 beside those of party 0."""
     me = transfers.link.me
     own, others = asked[me], asked[1 - me]
-    mine, theirs = ask(transfers, FIELDS, to_planes(own, 9), (len(own), len(others)), Demand())
+    mine, theirs = ask(transfers, FIELDS, to_planes(own, 9), (len(own), len(others)))
     return [
         look_up(transfers, FIELDS, (own, mine[use]), (of[me], theirs[use])) for use, of in enumerate(beside)
     ], (mine, theirs)
@@ -157,7 +156,7 @@ def test_a_table_of_another_size_aborts(size: int) -> None:
     asked = np.zeros(64, np.uint32)
 
     def liar(wire: Wire) -> None:
-        ask(Transfers(*extended(wire)), FIELDS, to_planes(nobody, 9), (0, 64), Demand())
+        ask(Transfers(*extended(wire)), FIELDS, to_planes(nobody, 9), (0, 64))
         wire.send(0, bytes(size))
 
     def honest(wire: Wire) -> None:

@@ -44,6 +44,8 @@ from tests.worlds.words import random_words
 def protocols(transfers: Transfers, words: Callable[..., NDArray[Any]]) -> None:
     """Every protocol of the engine, in sizes that take several pieces. words: of a shape."""
     transfers.reserve(Demand(bits=(3, 1), shorts=(2, 0), rows=(0, 2)))
+    transfers.foresee(Demand(bits=(700, 90), shorts=(40, 2000), rows=(30, 0)))
+    transfers.hasten(Demand(bits=(5, 80), rows=(7, 0)))
     and_bits(transfers, words(3, 5), words(3, 5))
     and_bits(transfers, words(9), words(9))
     string_sums(transfers, words(4, 3), words(4, 70, 3))

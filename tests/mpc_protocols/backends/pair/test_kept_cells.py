@@ -20,6 +20,7 @@ from tests.mpc_protocols.backends.pair.pair_run import Ran, run_pair, share_ring
 
 SIZES = (1, 2, 300, 64, 5000)
 """Of the marginals, by handle."""
+LEADER = 1
 Selection = tuple[Sequence[int], int, float]
 """Handles, planes, and the share of answers that are 0."""
 
@@ -62,7 +63,9 @@ class Case:
             for answers, (handles, planes, _) in zip(self.answers, self.selections, strict=True):
                 parts = np.concatenate([self.shares[handle][transfers.link.me] for handle in handles])
                 lengths = answers.layout.sums(0, answers.nonzero.astype(np.int64), np.int64)
-                found.append(cells.l1_sums(answers, parts, lengths, planes, adder))
+                found.append(
+                    cells.l1_sums(answers, parts, lengths, planes, adder, transfers.link.me == LEADER)
+                )
             return found
 
         with pytest.MonkeyPatch.context() as patch:
@@ -97,10 +100,10 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """For how many cells each party asks, (party 0, party 1), each time: noted while a test runs."""
     asked: list[tuple[int, int]] = []
 
-    def noted(transfers, fields, planes, cells, demand):  # type: ignore[no-untyped-def]
+    def noted(transfers, fields, planes, cells):  # type: ignore[no-untyped-def]
         if transfers.link.me == 0:
             asked.append(cells)
-        return ask(transfers, fields, planes, cells, demand)
+        return ask(transfers, fields, planes, cells)
 
     monkeypatch.setattr(kept_cells, "ask", noted)
     return asked
@@ -113,13 +116,18 @@ def test_what_is_used_up_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [(2650, 2650)] * 3
 
 
-@pytest.mark.parametrize(("kept", "halves"), [(5364, [182, 2500]), (5363, [182, 2500, 182])])
-def test_no_more_is_kept_than_may_be(kept: int, halves: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+FEW, MANY = (0, 364), (2500, 2500)
+
+
+@pytest.mark.parametrize(("kept", "due"), [(5364, [FEW, MANY]), (5363, [FEW, MANY, FEW])])
+def test_no_more_is_kept_than_may_be(
+    kept: int, due: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """364 cells, other 5,000, and the 364 again, in another order as well: what is dropped is asked for again."""
     asked = asking(monkeypatch)
     case = Case([((2, 3), 12, 0.0), ((4,), 12, 0.0), ((2, 3), 12, 0.0), ((3, 2), 12, 0.0)])
     case.holds(case.run(kept=kept))
-    assert asked == [(half, half) for half in halves]
+    assert asked == due
 
 
 @pytest.mark.parametrize("kept", [kept_cells.MAX_KEPT, 5100])
@@ -154,13 +162,13 @@ def test_only_what_was_not_compared_before_is_asked_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(kept_cells, "PIECE", 4000)
     case = Case([((4,), 12, 0.0), ((4,), 12, 0.5), ((2, 4), 12, 0.0), ((2,), 12, 0.5)])
     case.holds(case.run())
-    # Every second cell by each party: of 5,000 in two pieces, then of 300 that are new.
-    assert asked == [(2000, 2000), (500, 500), (150, 150)]
+    # Every second cell by each party: of 5,000 in two pieces; then 300 that are new, by the leader.
+    assert asked == [(2000, 2000), (500, 500), (0, 300)]
 
 
-def test_asking_takes_bytes_and_no_round() -> None:
+def test_asking_takes_bytes_and_a_round_of_many() -> None:
     rounds = [Case([((4,), 12, 0.0)] * count).run().rounds for count in (1, 2, 3)]
-    assert rounds[1] - rounds[0] == rounds[2] - rounds[1] == rounds[0]
+    assert rounds[1] - rounds[0] == rounds[2] - rounds[1] == rounds[0] - 1
     sent = [Case([((4,), 12, 0.0)] * count).run().sent for count in (1, 2)]
     for party in (0, 1):
         again = sent[1][party] - sent[0][party]
