@@ -194,12 +194,12 @@ class EngineDryRun(TalliedDryRun):
         end = EndStep().to_bytes()
         self._announce(end, end)
 
-        def end(party: int) -> None:
+        def finish(party: int) -> None:
             ending = self._receive_step(party)
             ending.noise.finish()
             ending.engine.announce(bytes(32))()
 
-        self._together(end)
+        self._together(finish)
         for thread in self._contributors:
             thread.join()
         self._count_all()

@@ -47,7 +47,7 @@ MAX_SUM: Final = 1 << 62
 MAX_KEYS: Final = 1 << 16
 """For which noise may be made ahead by one step."""
 MAX_COUNTS: Final = 1 << 15
-"""Of one variance, for which noise may be made ahead by one measurement."""
+"""Of one variance, for which noise may be made ahead by one measurement, and a part more."""
 MAX_EXPECTED: Final = 8
 """Variances of one measurement that may come."""
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from synth.plan import Plan
     from synth.synthesis import Synthesis
 
-QUESTIONS = frozenset({"prepare", "expect", "expect_keys", "select", "measure", "distances", "total"})
+QUESTIONS = frozenset(
+    {"prepare", "expect", "expect_keys", "expect_counts", "select", "measure", "distances", "total"}
+)
 MAX_KEPT_CELLS = 1 << 25
 """Of all answers of a model that are kept: 256 MiB."""
 

@@ -209,6 +209,7 @@ def questions(oracle: Any) -> list[Any]:
     """What depends on all that was opened before."""
     oracle.expect_keys(6)
     told: list[Any] = [oracle.total(Fraction(4))]
+    oracle.expect_counts(Fraction(9), 12)
     one_way = oracle.measure(oracle.prepare([(name,) for name in SIZES]), Fraction(9))
     told += [each.tolist() for each in one_way]
     handles = oracle.prepare(CLIQUES)
@@ -219,6 +220,7 @@ def questions(oracle: Any) -> list[Any]:
         ]
         answers[FURTHEST] *= 3
         picked = oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(5)] * 3, Fraction(1))
+        oracle.expect_counts(Fraction(9), 12)
         told += [picked, oracle.measure([handles[picked[0]]], Fraction(9))[0].tolist()]
     told.append(oracle.distances(handles[:2], answers[:2], Fraction(16)).tolist())
     return told

@@ -49,9 +49,9 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.begun import BegunDistances, BegunMeasure, BegunSelect, BegunTotal
 
 R = TypeVar("R")
-ROOM = 2
-"""How many times the counts that are told before a measurement are drawn ahead of it: as most batches take a part of what
-they may, one making then serves several."""
+SPARE = 4
+"""Of the counts that are told before a measurement, such a part is drawn ahead of it besides: most batches take no more of
+what they may, so that one making serves several."""
 Runs = Sequence[tuple[Sampler, int]]
 """So many draws of each, one after the other."""
 Release = Callable[[int, str, bytes], bytes]
@@ -272,7 +272,7 @@ class NoisePools(Generic[B, N]):
             return []
         (sampler, counts), *others = expected
         left = self._gaussian.left(sampler.digest)
-        rows = 0 if left >= counts else (counts if others else ROOM * counts) - left
+        rows = 0 if left >= counts else counts + (0 if others else counts // SPARE) - left
         found = [Lacking(self._gaussian, sampler, rows)] if rows else []
         return found + [Lacking(NoisePool[N](0), of, count) for of, count in others if count]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.engine.latency import latency_bytes_of
-from mpc_protocols.engine.noise import pools
+from mpc_protocols.engine.noise import pools, sampling
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.steps import MAX_COUNTS
@@ -77,7 +77,8 @@ def test_what_is_told_early_costs_no_round(monkeypatch: pytest.MonkeyPatch, dela
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda _: latency_bytes_of(delay_us))
     arena, rows = arena_of(name)
     rounds, answers = [], []
-    for told in (lambda following: [], lambda following: following):
+    forms: list[Callable[[Told], Told]] = [lambda following: [], lambda following: following]
+    for told in forms:
         streams = Streams()
         with streams.watched():
             ran = arena.run(partial(script, told=told), rows, Coins("counts"))
@@ -138,7 +139,7 @@ def test_parties_that_are_told_to_expect_other_counts_open_nothing(name: str) ->
 
 def test_what_one_measurement_makes_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what a party keeps, whatever the leader expects."""
-    made, draw = list[int](), pools.gaussian_noises
+    made, draw = list[int](), sampling.gaussian_noises
 
     def noted(gates: Any, source: Any, runs: Any, ring: Any) -> Any:
         made.append(sum(count for _, count in runs))
@@ -151,4 +152,4 @@ def test_what_one_measurement_makes_ahead_is_bounded(monkeypatch: pytest.MonkeyP
         measured(oracle, oracle.prepare([("a",), ("b",)]), NOISE[:2], [(NOISE[2], 1 << 70)])
 
     arena.run(body, rows, Coins("counts"))
-    assert made == [5 + pools.ROOM * MAX_COUNTS] * arena.computing
+    assert made == [5 + MAX_COUNTS + MAX_COUNTS // pools.SPARE] * arena.computing

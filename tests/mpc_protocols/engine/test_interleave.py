@@ -15,7 +15,7 @@ from mpc_protocols.backends.replicated.gates import TrioGates
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, multiply, reshare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise import adders
-from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.interleave import Underway, interleave
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.blank_network import BlankNetwork
@@ -106,6 +106,61 @@ def test_a_failure_of_either_ends_both(failing: str, after: int) -> None:
             )
         assert trio.turn is other.turn  # both are alone again
         multiply(trio, shares[trio.me], shares[trio.me])
+
+    run_trio(body)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second", "rounds"), [((2, 3), 5, 5), ((2, 3), 8, 8), ((2, 3), 0, 5), ((0, 0), 4, 4)]
+)
+def test_what_is_under_way_goes_on_beside_one_after_the_other(
+    first: tuple[int, int], second: int, rounds: int, ahead: bool
+) -> None:
+    """Its rounds are theirs, as far as they go, whether its first messages leave before theirs or after."""
+    x = np.arange(5, dtype=np.uint32)
+    shares = deal_ring(x, np.random.default_rng(1))
+
+    def body(trio: Trio) -> tuple[RingShare, ...]:
+        other, mine = trio.fork("beside"), shares[trio.me]
+        underway = Underway(other, lambda: products(second)(other, mine))
+        if ahead:
+            underway.turn()
+        with underway.beside(trio):
+            one = products(first[0])(trio, mine)
+        with underway.beside(trio):
+            two = products(first[1])(trio, mine)
+        result = underway.end()
+        assert trio.turn is other.turn  # both are alone again
+        return one, two, result
+
+    results, traffic = run_trio(body)
+    for position, count in enumerate((*first, second)):
+        np.testing.assert_array_equal(total([result[position] for result in results]), x ** (1 << count))
+    assert {t.rounds for t in traffic} == {rounds}
+
+
+def test_what_is_under_way_ends_with_what_it_was_begun_for() -> None:
+    """Its thread stands nowhere when nobody is left to give it a turn; what it raises is raised at its turn."""
+    shares = deal_ring(np.ones(3, np.uint32), np.random.default_rng(1))
+
+    def body(trio: Trio) -> None:
+        other, third = trio.fork("beside"), trio.fork("failing")
+        underway = Underway(other, lambda: products(3)(other, shares[other.me]))
+        underway.turn()
+        thread = underway._second._thread
+        assert thread.is_alive()
+        del underway
+        assert not thread.is_alive()
+
+        def fail() -> None:
+            multiply(third, shares[third.me], shares[third.me])
+            raise ProtocolAborted("this protocol fails")
+
+        failing = Underway(third, fail)
+        failing.turn()
+        with pytest.raises(ProtocolAborted, match="this protocol fails"):
+            failing.turn()
 
     run_trio(body)
 

@@ -177,6 +177,43 @@ def test_expected_noise_goes_into_one_release_too(monkeypatch: pytest.MonkeyPatc
     assert next(rows, None) is None
 
 
+def test_noise_that_a_measurement_begins_goes_into_one_release_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn with the noise of the first measurement, or begun by a later one: what is left serves later ones, and where
+    one of several may come, what the others were to take is dropped."""
+    cliques = [("a",), ("b",), ("a", "b"), ("b", "c")]
+    likely, other = F(10_000), F(20_000)
+    asked: list[tuple[Fraction | list[Fraction], list[int], list[tuple[Fraction, int]]]] = [
+        ([F(1, 64), F(1, 63)], [0, 1], [(likely, 12)]),
+        (likely, [2], [(likely, 20)]),
+        (likely, [3], [(likely, 20), (other, 20)]),
+        (other, [3], [(likely, 4)]),
+        (likely, [0], []),
+    ]
+
+    def body(oracle: MarginalOracle) -> list[NDArray[np.int64]]:
+        handles, opened = oracle.prepare(cliques), []
+        for number, (sigma2, places, told) in enumerate(asked):
+            if number:
+                guesses = [np.full(n, 90.0) for n in (12, 20)]
+                oracle.select(handles[2:], guesses, [F(1)] * 2, [F(0)] * 2, F(1, 100))
+            for of, counts in told:
+                oracle.expect_counts(of, counts)
+            opened.append(np.concatenate(oracle.measure([handles[q] for q in places], sigma2)))
+        return opened
+
+    opened, makings = made_by(monkeypatch, body, "gaussian_noises")
+    exact = counter(np.concatenate(PARTS))(cliques)
+    drawn = [rows.view(np.int32).astype(np.int64) for rows in makings]
+    columns = len(exact[0]) + len(exact[1])
+    # 12 and a quarter of the likely kind, of which 12 are taken; 20 and a quarter with what is left; then 20 of either, and
+    # these are enough from then on
+    assert [len(rows) for rows in drawn] == [columns + 15, 25 - 3, 20 - 5 + 20]
+    stock = np.concatenate((drawn[0][columns:], drawn[1], drawn[2][:15]))
+    noise = [stock[:12], stock[12:32], drawn[2][15:], stock[32 : 32 + len(exact[0])]]
+    for (_, places, _), noisy, taken in zip(asked[1:], opened[1:], noise, strict=True):
+        np.testing.assert_array_equal(noisy - np.concatenate([exact[q] for q in places]), taken)
+
+
 def test_selections_draw_from_the_stock_and_change_it_with_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is made for the 1st, the 2nd (with that of three more), and when another epsilon moves the grid."""
 

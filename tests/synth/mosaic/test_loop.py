@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Literal
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.backends.ideal.dry_run import IdealDryRun
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency, StudyFacts
+from mpc_protocols.functionality import Adjacency, Handle, MarginalOracle, StudyFacts
+from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import FIXED_BATCH
@@ -228,3 +230,52 @@ def test_a_dry_run_is_told_the_same_each_time() -> None:
         return run(IdealDryRun(facts, counts_of(CODES, DOMAIN), 3), plan).selections
 
     assert picked() == picked()
+
+
+class Told(RelayedOracle):
+    """Notes what is told before each measurement, and which noise the next one then has."""
+
+    def __init__(self, oracle: MarginalOracle) -> None:
+        super().__init__(oracle)
+        self.told: list[dict[Fraction, int]] = [{}]
+        self.expected: list[Fraction] = []
+        self.measured: list[tuple[list[Fraction], int]] = []
+
+    def expect_counts(self, sigma2: Fraction, number: int) -> None:
+        self.told[-1][sigma2] = number
+
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
+        self.expected.append(sigma2)
+
+    def measure(self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]) -> list[np.ndarray]:
+        found = super().measure(handles, sigma2)
+        of = [sigma2] if isinstance(sigma2, Fraction) else sorted(set(sigma2))
+        self.measured.append((of, sum(map(len, found))))
+        self.told.append({})
+        return found
+
+
+@pytest.mark.parametrize(("rounds", "batch"), [(7, "usual"), (12, 4), (1, 1)])
+def test_a_batch_is_told_with_the_measurement_before(rounds: int, batch: int | str) -> None:
+    """Its noise, and as many counts as it may take; also if the batch before or the last one leaves picks out, unless they
+    are half of the last or more."""
+    plan = plan_for(MosaicConfig(rounds=rounds, batch=batch, max_model_mb=0.01))
+    left_out, untold = 0, 0
+    for seed in range(4):
+        events: list[str] = []
+        scripted = LayeredOracle(
+            CODES, DOMAIN, Accountant(plan.budget), plan.charges, np.random.default_rng(seed)
+        )
+        oracle = Told(scripted)
+        run(oracle, plan, lambda phase, event, events=events, **values: events.append(event))
+        left_out += events.count("left_out")
+        batches = zip(oracle.told, oracle.expected, oracle.measured[1:], strict=False)
+        for number, (told, expected, (measured, cells)) in enumerate(batches, 1):
+            assert next(iter(told)) == expected
+            [sigma2] = measured
+            if number == len(oracle.expected) and sigma2 not in told:
+                untold += 1
+                continue
+            assert cells <= told[sigma2]
+        assert not oracle.told[len(oracle.expected)]
+    assert (left_out > 0) == (rounds > 1) and untold < 4
