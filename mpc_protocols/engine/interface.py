@@ -182,7 +182,7 @@ class Engine(Protocol[B, N]):
 
     @property
     def picks_in_groups(self) -> bool:
-        """Whether several picks of many candidates compare these in groups, and not all pairs."""
+        """Whether several picks of many candidates compare few of them with each other, and not all pairs."""
 
     def settle(self) -> None:
         """Prove what `beside` has computed so far, if anything is proved."""

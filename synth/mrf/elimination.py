@@ -28,7 +28,6 @@ import numpy as np
 from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.levels import Chains
-from synth.mrf.pairs import PAYS_FROM, PairsAcross
 from synth.mrf.tables import MAX_TABLE_CELLS, Table, Tables
 
 CHEAP_SUM = 2**16  # cells that are summed in less time than a few steps through the tree take
@@ -45,7 +44,7 @@ class Marginals:
         """chains: of all levels that may be asked for, those of the tree among them."""
         self._chains, self._sizes, self._total = chains, chains.sizes, total
         self._columns = chains.columns()
-        self.tables = Tables(chains, tree.nodes)
+        self._tables = Tables(chains, tree.nodes)
         self._near: list[dict[int, Clique]] = [{} for _ in tree.nodes]
         self._beliefs: list[Table] = []
         self._finest = [chains.finest(node) for node in tree.nodes]
@@ -61,17 +60,17 @@ class Marginals:
         ):
             if separator:
                 part_of.append(part_of[parent])
-                separator = self._near[index][parent] = self._near[parent][index] = self.tables.order(
+                separator = self._near[index][parent] = self._near[parent][index] = self._tables.order(
                     separator
                 )
-                table = self._conditionals[index, parent] = self.tables.arranged(node, conditionals[index])
-                outer = self.tables.project(self._beliefs[parent], separator)
+                table = self._conditionals[index, parent] = self._tables.arranged(node, conditionals[index])
+                outer = self._tables.project(self._beliefs[parent], separator)
                 self._beliefs.append(
                     Table(table.columns, table.values * chains.lifted(outer.values, separator, table.columns))
                 )
             else:
                 part_of.append(index)
-                self._beliefs.append(self.tables.arranged(node, conditionals[index] * total))
+                self._beliefs.append(self._tables.arranged(node, conditionals[index] * total))
             for column in self._finest[index]:
                 self._holders.setdefault(column, []).append(index)
                 self._part[column] = part_of[index]
@@ -127,18 +126,18 @@ class Marginals:
                 reach[start].setdefault(column, []).append((most, first))
         return reach
 
-    def holds(self, node: int, name: str) -> bool:
+    def _holds(self, node: int, name: str) -> bool:
         """Whether the node's table has the column at this level or a finer one."""
         own = self._finest[node].get(self._chains.column[name])
         return own is not None and self._chains.rank[own] >= self._chains.rank[name]
 
-    def conditional(self, node: int, towards: int) -> Table:
+    def _conditional(self, node: int, towards: int) -> Table:
         """The node's distribution given its separator towards a neighbour (0 where the separator has no
         mass)."""
         table = self._conditionals.get((node, towards))
         if table is None:
             belief, separator = self._beliefs[node], self._near[node][towards]
-            outer = self.tables.project(belief, separator)
+            outer = self._tables.project(belief, separator)
             mass = self._chains.lifted(outer.values, separator, belief.columns)
             values = np.divide(belief.values, mass, out=np.zeros_like(belief.values), where=mass > 0)
             table = self._conditionals[node, towards] = Table(belief.columns, values)
@@ -167,7 +166,7 @@ class Marginals:
             tables = self._from_neighbours(node, wanted)
             carried = [table for table in tables if passes(table)]
             rest = [table for table in tables if not passes(table)]
-            own = [name for name in wanted if self.holds(node, name)]
+            own = [name for name in wanted if self._holds(node, name)]
             if rest or own:
                 carried_levels = [
                     wanted_levels[chains.column[name]]
@@ -176,7 +175,7 @@ class Marginals:
                     if chains.column[name] in wanted_levels
                 ]
                 target = chains.finest(own, separator.values(), carried_levels)
-                table = self._sum_out(self.conditional(node, towards), rest, target)
+                table = self._sum_out(self._conditional(node, towards), rest, target)
                 carried.append(Table(table.columns, table.values, self._near[node][towards]))
             self._carried[key] = carried
         return carried
@@ -207,34 +206,22 @@ class Marginals:
 
     def _by_neighbour(self, node: int, wanted: Iterable[str]) -> dict[int, list[str]]:
         """Of the wanted columns that the node does not hold, the neighbour through which it hears of each."""
+        leads = self._leads[node]
         found: dict[int, list[str]] = {}
         for name in wanted:
-            if (lead := self.lead(node, name)) != node:
+            lead = leads.get(name)
+            if lead is None:
+                lead = leads[name] = self._lead(node, name)
+            if lead != node:
                 found.setdefault(lead, []).append(name)
         return found
 
-    def lead(self, node: int, name: str) -> int:
+    def _lead(self, node: int, name: str) -> int:
         """The neighbour that leads to a column, or the node itself where it holds that."""
-        known = self._leads[node].get(name)
-        if known is None:
-            known = node
-            if not self.holds(node, name):
-                rank, column = self._chains.rank[name], self._chains.column[name]
-                known = next(first for most, first in self._reach[node][column] if most >= rank)
-            self._leads[node][name] = known
-        return known
-
-    def holders(self, name: str) -> Sequence[int]:
-        """The nodes that hold the column at some level."""
-        return self._holders[self._chains.column[name]]
-
-    def belief(self, node: int) -> Table:
-        """Expected counts of a node."""
-        return self._beliefs[node]
-
-    def separator(self, node: int, towards: int) -> Clique:
-        """What a node has in common with a neighbour."""
-        return self._near[node][towards]
+        if self._holds(node, name):
+            return node
+        rank, column = self._chains.rank[name], self._chains.column[name]
+        return next(first for most, first in self._reach[node][column] if most >= rank)
 
     def _from_neighbours(self, node: int, wanted: frozenset[str]) -> list[Table]:
         """What the neighbours of `node` know of the wanted columns that it does not hold, given their
@@ -262,10 +249,10 @@ class Marginals:
                 )
                 sizes.append((cells, index, required))
             _, index, required = min(sizes, key=lambda entry: entry[:2])
-            table = self.tables.contract(table, others.pop(index), required)
+            table = self._tables.contract(table, others.pop(index), required)
         if others:
-            return self.tables.contract(table, others[0], target)
-        return self.tables.restricted(table, target)
+            return self._tables.contract(table, others[0], target)
+        return self._tables.restricted(table, target)
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
@@ -274,8 +261,7 @@ class Marginals:
         order = sorted(
             (n for n in range(len(cliques)) if n not in results), key=lambda place: -len(cliques[place])
         )
-        across = self._pairs_across([cliques[place] for place in order])
-        results |= {place: self._expanded(cliques[place], cache, across) for place in order}
+        results |= {place: self._expanded(cliques[place], cache) for place in order}
         return [results[place] for place in range(len(cliques))]
 
     def _independent_pairs(self, cliques: Sequence[Clique]) -> dict[int, Array]:
@@ -296,37 +282,19 @@ class Marginals:
                 results |= zip(some, products.reshape(len(some), -1), strict=True)
         return results
 
-    def _pairs_across(self, cliques: Sequence[Clique]) -> Mapping[Clique, Array]:
-        """Of those cliques that are two columns of one part of which no node holds both, at the levels at which they meet
-        others: all answers at once, if there are many."""
-        pairs, chains = PairsAcross(self, self._chains), self._chains
-        cores = dict.fromkeys(
-            (self._core_name[clique[0]], self._core_name[clique[1]])
-            for clique in cliques
-            if len(clique) == 2
-            and all(name in self._core_name for name in clique)
-            and chains.column[clique[0]] != chains.column[clique[1]]
-        )
-        across = [pair for pair in cores if pairs.are_across(pair)]
-        return pairs.marginals(across) if len(across) >= PAYS_FROM else {}
-
-    def _expanded(
-        self, clique: Clique, cache: dict[frozenset[str], Table], across: Mapping[Clique, Array]
-    ) -> Array:
+    def _expanded(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
         chains = self._chains
         if len(clique) > 1 and self._are_independent(clique):
             return self._product_of_columns(clique)
         core_clique = tuple(self._core_name.get(name, name) for name in clique)
-        known = across.get(core_clique)
         if core_clique == clique or len(clique) < 2:
-            return self._marginal(clique, cache) if known is None else known
+            return self._marginal(clique, cache)
         if (cells := prod(self._sizes[name] for name in clique)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
-        known = self._marginal(core_clique, cache) if known is None else known
-        values = known.reshape([self._sizes[name] for name in core_clique])
+        values = self._marginal(core_clique, cache).reshape([self._sizes[name] for name in core_clique])
         for axis in range(
             len(clique) - 1, -1, -1
         ):  # the last first: then the long copies are of whole blocks
@@ -382,8 +350,8 @@ class Marginals:
         tables = [self._inside(frozenset(names), cache) for names in by_part.values()]
         if len(tables) == 1:
             (table,) = tables
-            values = self.tables.project(table, self.tables.order(live)).values
-            return aligned(values, self.tables.order(live), live).flatten()
+            values = self._tables.project(table, self._tables.order(live)).values
+            return aligned(values, self._tables.order(live), live).flatten()
         if (cells := prod(self._sizes[name] for name in live)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns."
@@ -400,7 +368,7 @@ class Marginals:
         tree."""
         larger = cache.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
-            cache[wanted] = self.tables.project(
+            cache[wanted] = self._tables.project(
                 larger, tuple(name for name in larger.columns if name in wanted)
             )
             return cache[wanted]

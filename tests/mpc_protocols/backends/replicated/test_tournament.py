@@ -130,6 +130,24 @@ def test_below_the_largest_only_its_key_opens() -> None:
     assert abs(bits - 32 * len(words)) < 5 * np.sqrt(16 * len(words))
 
 
+@pytest.mark.parametrize(("count", "levels"), [(5, 1), (37, 2), (150, 3)])
+def test_a_dry_run_is_told_the_index_in_two_digits(count: int, levels: int) -> None:
+    """As `selection_openings` has it, where fours are filled up, too."""
+    parts = without_content(deal_parts(np.zeros(count, np.uint32), np.random.default_rng(0)))
+    for index in {0, 1, 3, 4, count // 2, count - 2, count - 1}:
+
+        def told(trio: Trio, index: int = index) -> int:
+            gates, shown = TrioGates(trio), list(divmod(index, WIDTH**levels))
+
+            def winning(shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:
+                return np.eye(1, shape[1], shown.pop(0), dtype=np.bool_)
+
+            gates.zero_rows = winning  # type: ignore[method-assign]
+            return argmax_by_fours(gates, parts[trio.me], levels)
+
+        assert run_trio(told, network=BlankNetwork(3))[0] == [index] * 3
+
+
 @pytest.mark.parametrize("value", [0, 1, 2**31 - 1])
 def test_messages_are_uniform(value: int) -> None:
     """Keys of one value, all of it in one party's part."""
