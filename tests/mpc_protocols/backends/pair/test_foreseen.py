@@ -156,14 +156,14 @@ def test_comparing_and_opening_take_exactly_what_is_foreseen(count: int, element
 def test_noise_makes_its_transfers_in_one_round_and_no_more_of_them(sigma2: int, latency_bytes: int) -> None:
     def party(transfers: Transfers) -> list[int]:
         transfers.link.latency_bytes = latency_bytes
-        gates = PairGates(transfers, bytes(32))
+        gates: Any = PairGates(transfers, bytes(32))
         gaussian_noise(gates, gates.release_bits(b"x"), sampler(Fraction(sigma2)), 100, np.uint32)
         return [pool.level.words_left for pool in transfers._chosen.all + transfers._offered.all]
 
     assert not any(run_pair(party).results[0])
 
     def made(transfers: Transfers) -> None:
-        gates = PairGates(transfers, bytes(32))
+        gates: Any = PairGates(transfers, bytes(32))
         transfers.link.latency_bytes = 1 << 30
         gumbel_noise(gates, gates.release_bits(b"y"), 50, 3, np.uint32)
 
