@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.merge3 import tags
 from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of
+from mpc_protocols.backends.replicated.merge3.public import STREAM
 from mpc_protocols.backends.replicated.merge3.tags import TagParty, third_party
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.prg import Reader
+from mpc_protocols.engine.noise.permutation import uniform_permutation
+from mpc_protocols.engine.prg import MASK, KeyStream, Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.psu.functionality import Context, ideal_align
@@ -172,6 +174,25 @@ def test_what_owners_receive_is_uniform() -> None:
             assert len(payload) == 4 * entries and chi_of_bytes(np.frombuffer(payload, np.uint8)) < CHI_255
 
 
+def test_an_owner_cannot_take_off_what_covers_the_other_s_rows() -> None:
+    """Rows come covered by a stream of the third party and the other owner: with its own streams of any operation an owner
+    finds what is no row."""
+    frames: list[Frame] = []
+    network = MemoryNetwork(3, session_id=bytes(32), tap=frames.append)
+    union = merge_lists([ids(range(400)), ids(range(200, 600))], (0, 1), network=network).results[2].n_rows
+    for owner in (0, 1):
+        (payload,) = (
+            f.payload for f in frames if (f.sender, f.receiver) == (2, owner) and len(f.payload) > 32
+        )
+        rows = np.frombuffer(payload, np.uint32)
+        for peer in (1 - owner, 2):
+            stream = KeyStream(derive(network.key(owner, peer), MASK, bytes(32), STREAM.encode()))
+            for operation in range(1, 9):
+                assert (rows ^ stream.draw(len(rows), np.uint32, operation) >= union).mean() > 0.9
+        other = KeyStream(derive(network.key(1 - owner, 2), MASK, bytes(32), STREAM.encode()))
+        assert (rows ^ other.draw(len(rows), np.uint32, 4) < union).all()
+
+
 @pytest.mark.parametrize("who", ["owners", "third"])
 def test_either_permutation_makes_rows_uniform(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row of the first identifier is uniform on 4 rows, whatever the third party numbers, and whatever the owners
@@ -180,10 +201,8 @@ def test_either_permutation_makes_rows_uniform(who: str, monkeypatch: pytest.Mon
     def fixed(count: int, *_: Any) -> NDArray[np.int64]:
         return np.arange(count)
 
-    drawn = tags.uniform_permutation
-
     def of_places_only(count: int, fill: Callable[..., None]) -> NDArray[np.int64]:
-        return drawn(count, fill) if count == 5 else fixed(count)
+        return uniform_permutation(count, fill) if count == 5 else fixed(count)
 
     if who == "owners":
         monkeypatch.setattr(tags, "permutation", fixed)

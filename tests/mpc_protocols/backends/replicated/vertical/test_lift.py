@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.replicated.scores.masked_numbers import MaskedNumbers
 from mpc_protocols.backends.replicated.sharing.ring import Parts
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.backends.replicated.vertical import lift
 from mpc_protocols.backends.replicated.vertical.lift import LIFTED_ROWS, lifted
 from mpc_protocols.engine.bitwise.bitslice import Elements
@@ -46,10 +50,10 @@ def test_every_addend(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a count, with every value of a, dealer by dealer: the masks are zeros here, so that a is the dealer's part."""
     known = np.arange(1 << 16)
 
-    class Bare(lift.MaskedNumbers):
+    class Bare(MaskedNumbers):
         """Numbers opened without masks."""
 
-        def __init__(self, trio: lift.Trio, parts: list[Elements]) -> None:
+        def __init__(self, trio: Trio, parts: Sequence[Elements]) -> None:
             super().__init__(trio, parts)
             self.addends[trio.me] = parts[trio.me]
             self._to_right, self._to_left = parts[trio.left], parts[trio.right]
