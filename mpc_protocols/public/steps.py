@@ -264,22 +264,15 @@ class MeasureStep(_Message):
         self._check_expected()
 
     def _check_expected(self) -> None:
-        _require(
-            isinstance(self.expected, tuple) and len(self.expected) <= MAX_EXPECTED,
-            f"at most {MAX_EXPECTED} variances are expected",
-        )
+        several = isinstance(self.expected, tuple) and len(self.expected) <= MAX_EXPECTED
+        _require(several, f"at most {MAX_EXPECTED} variances are expected")
         for pair in self.expected:
-            _require(
-                isinstance(pair, tuple) and len(pair) == 2,
-                "a measurement is expected with a variance and a number of counts",
-            )
+            _require(isinstance(pair, tuple) and len(pair) == 2, "what is expected is [sigma2, counts]")
             sigma2, counts = pair
             _check_rational(sigma2, "the expected sigma2", positive=True)
             _check_integer(counts, "the number of counts that are expected", MAX_COUNTS + 1)
-        _require(
-            len({sigma2 for sigma2, _ in self.expected}) == len(self.expected),
-            "a variance is expected once",
-        )
+        different = {sigma2 for sigma2, _ in self.expected}
+        _require(len(different) == len(self.expected), "a variance is expected once")
 
     @property
     def variances(self) -> tuple[Fraction, ...]:

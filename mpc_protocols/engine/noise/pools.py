@@ -74,11 +74,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class Lacking(Generic[N]):
-    """Rows of a kind that are made ahead of a measurement, and the pool that they are for."""
+    """Rows of a kind that are made ahead of a measurement, and the pool that they are for. is_likeliest: whether that is the
+    run's, and not one for this measurement alone."""
 
     pool: NoisePool[N]
     sampler: Sampler
     rows: int
+    is_likeliest: bool = False
 
 
 class NoisePools(Generic[B, N]):
@@ -276,7 +278,7 @@ class NoisePools(Generic[B, N]):
         (sampler, counts), *others = expected
         left = self._gaussian.left(sampler.digest)
         rows = 0 if left >= counts else counts + (0 if others else counts // SPARE) - left
-        found = [Lacking(self._gaussian, sampler, rows)] if rows else []
+        found = [Lacking(self._gaussian, sampler, rows, is_likeliest=True)] if rows else []
         return found + [Lacking(NoisePool[N](0), of, count) for of, count in others if count]
 
     def _keep(self, ahead: Sequence[Lacking[N]], noise: N) -> None:
@@ -285,7 +287,7 @@ class NoisePools(Generic[B, N]):
         for of in ahead:
             made, start = noise[start : start + of.rows], start + of.rows
             of.pool.add(of.sampler.digest, made, self._engine.gates.concatenate)
-        self._others = {of.sampler.digest: of.pool for of in ahead if of.pool is not self._gaussian}
+        self._others = {of.sampler.digest: of.pool for of in ahead if not of.is_likeliest}
 
     def _pool_of(self, sampler: Sampler) -> NoisePool[N]:
         """Where the noise of a measurement is taken from."""

@@ -128,9 +128,7 @@ class MosaicRun(Heir):
         self.foresee(RESOLUTIONS * len(self.plan.candidates), self.plan.config.fixed_rounds)
         noise = [self.plan.column_sigma2[clique] for clique in columns]
         if self.plan.prior is None and not self.plan.reserved.cliques:
-            self._foresee_batch(
-                sum(map(self.plan.charges.measuring, noise), Fraction(0)), self.plan.budgets[-1]
-            )
+            self._foresee_batch(list(map(self.plan.charges.measuring, noise)), self.plan.budgets[-1])
         self._measure(columns, noise, [0] * len(columns))
         self.observe(
             "measure",
@@ -275,25 +273,23 @@ class MosaicRun(Heir):
             chosen, before = self._select(offered, picks, epsilon)
             batch = self._payable(chosen, self.left if last else Fraction(0))  # the last takes all
             if batch:
-                price = sum((p.rho for p in batch), Fraction(0))
-                self._foresee_batch(price, max(c.cells for c in self.candidates))
+                self._foresee_batch([p.rho for p in batch], max(c.cells for c in self.candidates))
                 self._measure_batch(batch, before)
 
-    def _foresee_batch(self, price: Fraction, cells: int) -> None:
-        """With fixed rounds, tell the oracle before a measurement of this price what the batch after it will be measured
+    def _foresee_batch(self, prices: Sequence[Fraction], cells: int) -> None:
+        """With fixed rounds, tell the oracle before a measurement of these prices what the batch after it will be measured
         with, and what so many cells a pick come to. The last batch has less noise if some of its picks are left out."""
-        rounds = self.plan.config.fixed_rounds
-        if rounds is None or self.picks >= rounds:
+        rounds, left = self.plan.config.fixed_rounds, self.left - sum(prices, Fraction(0))
+        picks = min(self.plan.batch, (rounds or 0) - self.picks)
+        if rounds is None or picks <= 0:
             return
-        picks = min(self.plan.batch, rounds - self.picks)
-        last = self.picks + picks == rounds
-        for kept in range(picks, picks // 2 if last else picks - 1, -1):
-            self.oracle.expect_counts(self._batch_sigma2(self.left - price, rounds, kept), kept * cells)
+        fewest = picks // 2 + 1 if self.picks + picks == rounds else picks
+        for kept in range(picks, fewest - 1, -1):
+            self.oracle.expect_counts(self._batch_sigma2(left, rounds, kept), kept * cells)
 
-    def _batch_sigma2(self, left: Fraction, rounds: int, kept: int | None = None) -> Fraction:
-        """The noise of the next of so many picks' measurements, where so much is left before its selection: each pick takes
-        the same share of it, the last batch all, scaled as `_payable` does what its picks cost. kept: those of the last batch
-        that are not left out, by default all."""
+    def _batch_sigma2(self, left: Fraction, rounds: int, kept: int = 0) -> Fraction:
+        """The noise of the next batch, where so much is left before its selection: each of so many picks takes the same share,
+        the last batch all, scaled as `_payable` does. kept: picks of the last batch that are not left out; 0: all."""
         select_rho = self.plan.charges.selecting(self.plan.epsilon)
         picks = min(self.plan.batch, rounds - self.picks)
         sigma2 = self.plan.charges.sigma2(left / (rounds - self.picks) - select_rho)
@@ -461,8 +457,7 @@ class MosaicRun(Heir):
                 )
         if kept and self.left - price < rest:
             scale = self.left / price
-            rescaled = self._priced({p.candidate: p.rho for p in kept}, scale, Fraction(1))
-            return rescaled
+            return self._priced({p.candidate: p.rho for p in kept}, scale, Fraction(1))
         return kept
 
     def _measure_batch(
