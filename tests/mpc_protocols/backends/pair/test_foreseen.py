@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import PresumedRun
@@ -71,6 +71,7 @@ def selected(choices: Any, difference: Any) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([3, 640]), st.sampled_from([7, random_ot.BATCH]))
+@example([("foresee", Demand(bits=(9, 9))), ("shorts", (0, 30))], 3, 7)
 def test_whatever_is_foreseen_both_parties_take_the_same_transfers_and_each_once(
     steps: list[Step], piece: int, batch: int
 ) -> None:
