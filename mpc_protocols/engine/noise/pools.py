@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -253,8 +254,10 @@ class NoisePools(Generic[B, N]):
             yield alone
             return
         runs = [(of.sampler, of.rows) for of in ahead]
-        release = self._release(begun.step.number, "counts ahead", begun.inputs)
-        underway = Underway(beside, lambda: self._make_gaussians(runs, release, beside))
+        self.rows.gaussian += sum(rows for _, rows in runs)
+        source = beside.release_bits(self._release(begun.step.number, "counts ahead", begun.inputs))
+        # without these pools, or what is under way would keep them, and nobody could stop it once a run has failed
+        underway = Underway(beside, partial(gaussian_noises, beside, source, runs, np.uint32))
         self._underway = underway, ahead
         with underway.beside(self._engine.gates):
             yield underway.turn

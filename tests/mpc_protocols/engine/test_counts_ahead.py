@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -117,6 +119,23 @@ def test_what_is_under_way_is_finished_whatever_follows(name: str, after: str) -
     assert not streams.twice()
     people = 48 * len(rows)
     assert ran.answer == ([people] if after in ("total", "distances") else [people // 6] * 6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_fails_leaves_nothing_under_way(name: str) -> None:
+    """What a measurement has begun ends with the run: no thread of it waits for a turn that nobody gives."""
+
+    def body(oracle: MarginalOracle) -> None:
+        measured(oracle, oracle.prepare(PAIRS)[:1], NOISE[0], [(NOISE[1], 12)])
+        begun.extend(of for of in threading.enumerate() if of.name.endswith("-beside"))
+        raise ProtocolAborted("It ends here.")
+
+    begun: list[threading.Thread] = []
+    arena, rows = arena_of(name)
+    with pytest.raises(ProtocolAborted):
+        arena.run(body, rows, Coins("counts"))
+    gc.collect()
+    assert begun and not any(of.is_alive() for of in begun)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -209,6 +209,7 @@ class Transfers:
         """chosen, offered: words of each kind, made one kind after the other."""
         choosing, offering = Growth(chosen, 1, 1), Growth(offered, 0, 2)
         for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
+            self._arrive(len(self._on_way))  # what left beside the batch before was sent before this one
             self._choose(choosing, offset, _within(sum(chosen), offset))
             self.link.give_way()
             self._offer(offering, offset, _within(sum(offered), offset))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import PresumedRun
@@ -17,7 +17,7 @@ from mpc_protocols.backends.pair.backend import BACKEND
 from mpc_protocols.backends.pair.circuits.argmax import picks_demand
 from mpc_protocols.backends.pair.circuits.gates import PairGates
 from mpc_protocols.backends.pair.circuits.gmw import and_bits
-from mpc_protocols.backends.pair.transfers import transfer_pool
+from mpc_protocols.backends.pair.transfers import random_ot, transfer_pool
 from mpc_protocols.backends.pair.transfers.random_ot import Transfers
 from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
@@ -70,12 +70,14 @@ def selected(choices: Any, difference: Any) -> Any:
 
 
 @settings(max_examples=60, deadline=None)
-@given(STEPS, st.sampled_from([3, 640]))
+@given(STEPS, st.sampled_from([3, 640]), st.sampled_from([7, random_ot.BATCH]))
+@example([("foresee", Demand(bits=(9, 9))), ("shorts", (0, 30))], 3, 7)
 def test_whatever_is_foreseen_both_parties_take_the_same_transfers_and_each_once(
-    steps: list[Step], piece: int
+    steps: list[Step], piece: int, batch: int
 ) -> None:
-    """Also what was foreseen in vain, too little, or taken before it was made."""
+    """Also what was foreseen in vain, too little, or taken before it was made; asked for in one batch or in several."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_ot, "BATCH", batch)
         patch.setattr(transfer_pool, "PIECE_BESIDE", piece)
         ran = run_pair(lambda transfers: carried_out(transfers, steps))
     strings: list[bytes] = []
