@@ -370,10 +370,8 @@ def runs(subject: Subject) -> Finding:
         scores[number % 2].append(ratio)
         charged = max(charged, rho)
         subject.tell("M.runs", number + 1, 2 * count, "")
-    quarter = count // 4
-    kept = [each[:quarter] for each in scores]
-    best = max(sorted(kept[0] + kept[1]), key=lambda at: _bound(kept[0], kept[1], at, 0.05))
-    errors = _errors(scores[0][quarter:], scores[1][quarter:], best, RUNS_ALPHA)
+    # a likelihood ratio is its own threshold: none has to be found with some of the runs
+    errors = _errors(scores[0], scores[1], 0.0, RUNS_ALPHA)
     rho, mu = statistics.zcdp_at_least(*errors), statistics.gaussian_at_least(*errors)
     ends = [(min(each), max(each)) for each in scores]
     cuts = np.linspace(max(high for _, high in ends), min(low for low, _ in ends), 60)
@@ -393,7 +391,6 @@ def runs(subject: Subject) -> Finding:
             "mu_lower_bound": mu,
             "rho_lower_bound": rho,
             "rho_charged": charged,
-            "threshold": best,
             "most_false_alarms": errors[0],
             "least_hits": errors[1],
             "mean_scores": [float(np.mean(each)) for each in scores],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -36,11 +38,19 @@ def _uncharged() -> Patch:
     return mock.patch.object(ComputingParty, "_authorise", authorise)
 
 
-def _loose_conversion() -> Patch:
+@contextmanager
+def _loose_conversion() -> Iterator[None]:
+    """Conversions that are remembered are made anew, before and after."""
     plain = accounting._penalty
-    return mock.patch.object(
+    remembered = (accounting._rho_of, accounting._epsilon_of)
+    with mock.patch.object(
         accounting, "_penalty", lambda a, log_delta: plain(a, log_delta * Decimal("0.98"))
-    )
+    ):
+        for each in remembered:
+            each.cache_clear()
+        yield
+    for each in remembered:
+        each.cache_clear()
 
 
 MUTATIONS = (
