@@ -33,8 +33,11 @@ DRAWS = {Profile.QUICK: 16_384, Profile.DEFAULT: 65_536, Profile.DEEP: 1_048_576
 PICKED = {Profile.QUICK: 400, Profile.DEFAULT: 1000, Profile.DEEP: 3000}
 PICKED_BY_PARTIES = {Profile.QUICK: 120, Profile.DEFAULT: 240, Profile.DEEP: 1000}
 SIDES = {Profile.QUICK: 20_480, Profile.DEFAULT: 102_400, Profile.DEEP: 1_024_000}
-RUNS = {Profile.QUICK: 100, Profile.DEFAULT: 200, Profile.DEEP: 1000}
+RUNS = {Profile.QUICK: 300, Profile.DEFAULT: 300, Profile.DEEP: 1000}
 """Whole runs a side."""
+RUNS_FOR_HALF = 1000
+"""With so many a side half of the noise of measurements shows, a quarter of it with 300; selections keep
+theirs."""
 LOUD_MU = 1.0
 """Of all that such a run spends."""
 FIT_ALPHA = FRESH_ALPHA = LAW_ALPHA = PARTIES_LAW_ALPHA = EPSILON_ALPHA = RUNS_ALPHA = 2e-8
@@ -373,6 +376,7 @@ def runs(subject: Subject) -> Finding:
     # a likelihood ratio is its own threshold: none has to be found with some of the runs
     errors = _errors(scores[0], scores[1], 0.0, RUNS_ALPHA)
     rho, mu = statistics.zcdp_at_least(*errors), statistics.gaussian_at_least(*errors)
+    seen = "Half" if count >= RUNS_FOR_HALF else "A quarter"
     ends = [(min(each), max(each)) for each in scores]
     cuts = np.linspace(max(high for _, high in ends), min(low for low, _ in ends), 60)
     curve = tuple(
@@ -385,7 +389,7 @@ def runs(subject: Subject) -> Finding:
         else [],
         f"{count} runs of {subject.study.algorithm} a side, {len(subject.rows)} rows, all that is charged rho {charged:.4f} (mu "
         f"{math.sqrt(2 * charged):.3f}): what they release shows mu {mu:.3f} at least, as of a Gaussian mechanism, and rho "
-        f"{rho:.4f} at least, as of any. Half of the noise would have been seen.",
+        f"{rho:.4f} at least, as of any. {seen} of the noise of measurements would have been seen.",
         {
             "runs": 2 * count,
             "mu_lower_bound": mu,
