@@ -23,6 +23,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
+from parties.data.engines import duckdb_engine
 from runner.launch import ports
 from tests import coins
 from tests.mariadb import MariaDB
@@ -155,6 +156,25 @@ def own_ledger_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("COSYNTH_LEDGER", str(tmp_path_factory.mktemp("account") / "ledger.db"))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_duckdb_reads_all_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """In this process, each over a connection of its own, as where many files are one table: making a DuckDB
+    costs as much as all else that a small test does with its tables. Databases, and the processes of runs, have their
+    own. It is what makes a connection elsewhere."""
+    made, own = list[duckdb_engine.Shared](), duckdb_engine._own_connection
+
+    def cursor(spill: str, other: duckdb_engine.Shared | None) -> object:
+        if other is None and not made:
+            made.append(duckdb_engine.Shared(str(tmp_path_factory.mktemp("spill"))))
+        return (other or made[0]).cursor()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duckdb_engine, "_own_connection", cursor)
+        yield own
+    for shared in made:
+        shared.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ whole way, from a table and a study to rows, a report and answers, with no other
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,8 @@ def test_no_layer_compares_the_class_of_a_column() -> None:
         todo = [below for kind in todo for below in kind.__subclasses__()]
         kinds |= {kind.__name__ for kind in todo}
     assert {"Codes", "Calendar", "Boolean", "Edged"} <= kinds
-    for path in (path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*.py"))):
+    paths = [path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*.py"))]
+    for path in (path for path in paths if re.search("is(instance|subclass)", path.read_text("utf-8"))):
         module = parsed(path)
         domain = {
             alias.name

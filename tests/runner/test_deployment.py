@@ -241,7 +241,7 @@ def test_a_foreign_ca(tmp_path: Path) -> None:
     """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say
     what they saw."""
     folders = Folders.make(
-        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 60")])
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 30")])
     )
     certificates.make_all(tmp_path / "foreign", ["west"])
     for file in ("west.crt", "west.key", "ca.crt"):

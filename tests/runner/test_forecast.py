@@ -77,18 +77,6 @@ def predicted_and_counted(
     return plan, json.loads((directory / "out" / "run.json").read_text())
 
 
-def test_plan_predicts_what_run_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, run = predicted_and_counted(tmp_path, study_of(tmp_path), capsys, monkeypatch)
-    assert plan["rows"] == 3000 and "tables on this machine" in plan["rows_from"]
-    for expected, counted in zip(plan["parties"], run["parties"], strict=True):
-        assert expected["name"] == counted["name"]
-        assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
-        assert 1 / 1.5 < plan["rounds"] / counted["rounds"] < 1.5
-    assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
-
-
 def test_plan_foretells_that_parties_far_apart_take_fewer_rounds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,12 +92,17 @@ def test_plan_foretells_that_parties_far_apart_take_fewer_rounds(
 def test_registered_questions_are_foretold_and_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three processes; triples, so that a marginal of three columns is measured whatever AIM selects."""
+    """Three processes: what they send, too; triples, so that a marginal of three columns is measured whatever AIM
+    selects."""
     registered = "[inference]\nqueries = ['mean(a | e == 1) | c', 'corr(b, d)']\nshare = 0.3\n[session]"
     study = study_of(tmp_path, ("[session]", registered))
     plan, run = predicted_and_counted(tmp_path, study, capsys, monkeypatch)
+    assert plan["rows"] == 3000 and "tables on this machine" in plan["rows_from"]
     for expected, counted in zip(plan["parties"], run["parties"], strict=True):
+        assert expected["name"] == counted["name"]
         assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
+        assert 1 / 1.5 < plan["rounds"] / counted["rounds"] < 1.5
+    assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
     assert [one["name"] for one in plan["intervals"]] == [
         *(f"mean(a | e == 1): c = {code}" for code in range(3)),
         "corr(b, d)",

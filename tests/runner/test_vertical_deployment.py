@@ -217,7 +217,7 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
 def test_a_third_aborted_alignment_in_a_row_is_the_last_without_a_persons_word(tmp_path: Path) -> None:
     """What dh2 lets a deviating owner guess once it could otherwise guess as often as it likes: aborted runs
     spend nothing."""
-    trial = split.write(tmp_path / "study", count=60, changes=[("merge3", "dh2")])
+    trial = split.write(tmp_path / "study", count=60)
     folders = Folders.make(tmp_path, trial)
     north = Ledger(folders["north"].ledger)
     for number in range(3):

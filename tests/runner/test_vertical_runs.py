@@ -187,7 +187,7 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
         for view in runs["florist"].run["alignment"]["views"]
     }
     assert [of for name, of in unions.items() if name not in runs["florist"].trial.rows] == [["union"]]
-    for name in ("merge3", "dh2", "outside"):  # replace: sizes are public among the parties, and cost nothing
+    for name in ("merge3", "outside"):  # replace: sizes are public among the parties, and cost nothing
         for entry in Ledger(runs[name].ledger).entries():
             assert (
                 entry.spent.size_rho == 0

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.backends.paillier.backend import Paillier
 from mpc_protocols.engine.latency import latency_bytes_of
 from mpc_protocols.engine.noise import pools, sampling
 from mpc_protocols.errors import ProtocolAborted
@@ -28,6 +29,7 @@ CELLS = [6, 12, 8]
 NOISE = [Fraction(1, 64 - number) for number in range(6)]
 """So little that a draw is 0, but for one of 10^13; each a kind of its own."""
 FREE = [Fraction(0)] * 3
+SHORT_KEYS = Paillier(1024)
 NAMES = [backend.name for backend in BACKENDS if isinstance(backend, DistributedBackend)]
 Told = Sequence[tuple[Fraction, int]]
 
@@ -65,7 +67,7 @@ def script(oracle: MarginalOracle, told: Callable[[Told], Told]) -> list[list[in
 
 
 def arena_of(name: str) -> tuple[Arena, list[NDArray[np.int64]]]:
-    backend = BACKENDS[name]
+    backend = SHORT_KEYS if name == "paillier" else BACKENDS[name]
     assert isinstance(backend, DistributedBackend)
     arena = Arena.of(backend, SIZES, adjacency="add-remove", unit_rows=1, row_cap=1000)
     return arena, [np.stack([np.arange(48) % size for size in SIZES.values()], axis=1)] * arena.parties

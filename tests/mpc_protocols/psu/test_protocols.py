@@ -254,7 +254,7 @@ def test_from_tables_to_rows(method: str) -> None:
 
 
 def test_columns_of_different_types() -> None:
-    policy, spec = IdentifierPolicy(("id",), ("text",)), spec_of("dh2")
+    policy, spec = IdentifierPolicy(("id",), ("text",)), spec_of("florist")
     numbers, texts = policy.encode([[1, 2]], "north"), policy.encode([["1", "2"]], "south")
     with pytest.raises(
         ProtocolAborted,

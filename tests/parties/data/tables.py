@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import csv
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -53,9 +55,23 @@ def write_parquet(
     return locate(path)
 
 
+@contextmanager
+def in_duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a database that is written, beside others in one DuckDB: making one takes 20 ms."""
+    with _writer().cursor() as database:
+        database.execute(f"ATTACH '{path}' AS written; USE written")
+        yield database
+        database.execute("USE memory; DETACH written")
+
+
+@cache
+def _writer() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
 def write_duckdb(path: Path, columns: Mapping[str, Sequence[object]]) -> Location:
     table = pa.table({name: list(values) for name, values in columns.items()})
-    with duckdb.connect(str(path)) as database:
+    with in_duckdb(path) as database:
         database.register("given", table)
         database.execute("CREATE SCHEMA s; CREATE TABLE s.people AS SELECT * FROM given")
     return locate({"url": f"duckdb://{path}", "table": "s.people"})

@@ -565,8 +565,9 @@ def test_closing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_many_files_are_read_by_one_engine_and_each_as_it_is_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_duckdb_reads_all_files: object
 ) -> None:
+    monkeypatch.setattr(duckdb_engine, "_own_connection", one_duckdb_reads_all_files)
     made, connect = list[object](), duckdb_engine._connect
 
     def counted(*arguments: Any) -> Any:

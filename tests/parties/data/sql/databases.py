@@ -10,13 +10,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from parties.data.location import Location, locate
 from tests.mariadb import MariaDB
 from tests.mariadb import available as no_mariadb
 from tests.parties.data.sql.hard_cases import TYPES
+from tests.parties.data.tables import in_duckdb
 from tests.postgres import Postgres
 from tests.postgres import available as no_postgres
 
@@ -77,11 +77,11 @@ def open_store(name: str, folder: Path, request: pytest.FixtureRequest) -> Store
     if name == "duckdb":
         path = folder / "people.duckdb"
 
-        def in_duckdb(sql: str, values: Sequence[Any]) -> None:
-            with duckdb.connect(str(path)) as database:
+        def execute(sql: str, values: Sequence[Any]) -> None:
+            with in_duckdb(path) as database:
                 database.execute(sql, list(values))
 
-        return Store(name, f"duckdb://{path}", in_duckdb)
+        return Store(name, f"duckdb://{path}", execute)
     if name == "sqlite":
         path = folder / "people.sqlite"
 
