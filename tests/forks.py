@@ -67,3 +67,16 @@ def forked(
     """Start `python -m` with these arguments (`tests.fork_server_process.main`) in a process group of its own.
     streams: its standard input, output and error."""
     return Forked(_server().start(environment, str(directory), arguments, streams))
+
+
+class Child(Forked):
+    """One with pipes: what is written to `stdin` it reads, and what it writes is read from `stdout`."""
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        theirs, asked = os.pipe()
+        answered, written = os.pipe()
+        with open(os.devnull, "wb") as nothing:
+            super().__init__(forked([module], environment, Path.cwd(), (theirs, written, nothing.fileno())).pid)
+        os.close(theirs)
+        os.close(written)
+        self.stdin, self.stdout = open(asked, "wb"), open(answered, "rb")  # noqa: SIM115 - whoever has it closes them

@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -70,7 +69,9 @@ def test_a_byte_of_ands_counts_three_times() -> None:
     assert [score_adder(planes, 10, even + more) for more in (-1, 1)] == ["ripple", "tree"]
 
 
-@pytest.mark.parametrize(("cells", "planes", "adder"), [*product(SIZES, WIDTHS, ("ripple", "tree"))])
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("planes", WIDTHS)
+@pytest.mark.parametrize("cells", SIZES)
 def test_signs(cells: int, planes: int, adder: Adder) -> None:
     values = spread(cells, planes)
     shares = share_ring(values.astype(np.uint32))
@@ -83,7 +84,9 @@ def test_signs(cells: int, planes: int, adder: Adder) -> None:
     ]
 
 
-@pytest.mark.parametrize(("cells", "planes", "adder"), [*product(SIZES, (2, 18, 32), ("ripple", "tree"))])
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("planes", [2, 18, 32])
+@pytest.mark.parametrize("cells", SIZES)
 def test_sums_of_absolute_values(cells: int, planes: int, adder: Adder) -> None:
     values = spread(cells, planes)
     lengths = np.array([0, cells // 3, cells - cells // 3, 0])
