@@ -17,10 +17,10 @@ import sys
 import time
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import runner.__main__
 from mpc_protocols import errors
-from runner.__main__ import main
 from runner.party.options import PartyOptions
 
 
@@ -93,8 +93,13 @@ STEPS = {
     "touch": lambda argument, _: Path(argument).touch(),
 }
 
-if __name__ == "__main__":
+def main() -> NoReturn:
+    """The program."""
     fake = types.ModuleType("runner.party.process")
     fake.run_party = run_party  # type: ignore[attr-defined]
     sys.modules["runner.party.process"] = fake
-    sys.exit(main())
+    runner.__main__.program()
+
+
+if __name__ == "__main__":
+    main()

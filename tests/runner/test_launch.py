@@ -34,7 +34,7 @@ from tests.patience import PATIENCE_S, eventually
 from tests.runner.studies import write_study
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, "-P", str(ROOT / "tests" / "runner" / "fake_party.py"))
+PROGRAM = (sys.executable, "-m", "tests.runner.fake_party")
 SHORT = ("silence_s = 200", "silence_s = 2")
 Steps = dict[str, list[list[Any]]]
 
