@@ -96,6 +96,8 @@ MODULES = modules()
 def imports(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     """Those that are carried out, with whether a function does it; not what is under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # holds no statement
+            continue
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, inside
         elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":

@@ -144,11 +144,11 @@ def test_a_party_that_computes_is_waited_for() -> None:
     """For longer than the patience, on a machine where it is alone; however little it gets of a loaded one."""
 
     def computes(wire: Wire) -> None:
-        while time.thread_time() < 1.2:
+        while time.thread_time() < 0.6:
             pass
         wire.send(1, b"x")
 
-    run_parties([computes, lambda wire: wire.receive(0, 1)], computing=2, patience_s=1.0)
+    run_parties([computes, lambda wire: wire.receive(0, 1)], computing=2, patience_s=0.5)
 
 
 def looks(spent: Sequence[float]) -> list[str | None]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,13 +29,22 @@ from tests.runner.processes import eventually
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fork server needs Linux")
 
 
+@pytest.fixture(scope="module")
+def kept() -> Iterator[list[Any]]:
+    """The fork server that the test before has left, if one: each imports everything."""
+    left: list[Any] = [None]
+    yield left
+    fork_server._running = left[0]
+    fork_server.end()
+
+
 @pytest.fixture(autouse=True)
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A fork server of this test's own, which cannot spoil those of others."""
-    monkeypatch.setattr(fork_server, "_running", None)
+def own(monkeypatch: pytest.MonkeyPatch, kept: list[Any]) -> Iterator[None]:
+    """A fork server of these tests' own, which cannot spoil those of others."""
+    monkeypatch.setattr(fork_server, "_running", kept[0])
     monkeypatch.setattr(fork_server, "_available", True)
     yield
-    fork_server.end()
+    kept[0] = fork_server._running
 
 
 class Process:

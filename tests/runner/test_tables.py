@@ -85,8 +85,9 @@ HARD = Domain.from_spec(
 @pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("domain", [HARD, *(HARD.subset([name]) for name in HARD.names)])
 def test_a_csv_file_is_what_the_csv_module_writes_row_by_row(
-    domain: Domain, safe: bool, tmp_path: Path
+    domain: Domain, safe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(outputs, "BLOCK_ROWS", 2048)
     rows = outputs.BLOCK_ROWS + 50 if len(domain) > 1 else 300
     draw = np.random.default_rng(5)
     drawn = np.column_stack([draw.integers(0, size, rows) for size in domain.sizes.values()])

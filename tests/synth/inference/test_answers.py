@@ -287,7 +287,7 @@ def test_a_model_that_departs_from_its_measurements_is_told() -> None:
 
 
 def test_no_question_about_columns_that_were_not_measured_together_is_answered() -> None:
-    """1,000 random questions about a chain of measured pairs: an answer only where one marginal holds all
+    """400 random questions about a chain of measured pairs: an answer only where one marginal holds all
     columns."""
     rng = np.random.default_rng(4)
     names = ("p", "q", "r", "s", "t")
@@ -309,7 +309,7 @@ def test_no_question_about_columns_that_were_not_measured_together_is_answered()
         "median({0} | {1} in [0, 2])": 2,
     }
     refused = 0
-    for text, count in itertools.islice(itertools.cycle(forms.items()), 1000):
+    for text, count in itertools.islice(itertools.cycle(forms.items()), 400):
         columns = [names[k] for k in rng.choice(5, count, replace=False)]
         is_measured = any(set(columns) <= set(pair) for pair in pairs)
         for answer in ask([text.format(*columns)], noisy, fitted, domain):
@@ -318,7 +318,7 @@ def test_no_question_about_columns_that_were_not_measured_together_is_answered()
                 assert answer.licence == "not measured" and "would have to be measured" in answer.reason
                 assert all(name in answer.reason for name in columns)
         refused += not is_measured
-    assert 300 < refused < 900
+    assert 120 < refused < 360
 
 
 @pytest.mark.parametrize(
@@ -480,7 +480,7 @@ def test_a_value_that_nobody_has_gets_no_coefficient() -> None:
     table = np.concatenate(
         [np.c_[np.full(n, a), (np.arange(n) < n // 3).astype(int)] for a, n in enumerate(counts)]
     ).astype(np.int64)
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         released = measured(table, [("a",), ("y",), ("a", "y")], [Fraction(4)] * 3, rng, domain)
         fitted = model(released, float(len(table)), domain)

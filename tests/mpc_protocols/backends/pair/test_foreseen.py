@@ -69,7 +69,7 @@ def selected(choices: Any, difference: Any) -> Any:
     return difference * flags.astype(difference.dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS, st.sampled_from([3, 640]), st.sampled_from([7, random_ot.BATCH]))
 @example([("foresee", Demand(bits=(9, 9))), ("shorts", (0, 30))], 3, 7)
 def test_whatever_is_foreseen_both_parties_take_the_same_transfers_and_each_once(
