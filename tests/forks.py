@@ -76,7 +76,9 @@ class Child(Forked):
         theirs, asked = os.pipe()
         answered, written = os.pipe()
         with open(os.devnull, "wb") as nothing:
-            super().__init__(forked([module], environment, Path.cwd(), (theirs, written, nothing.fileno())).pid)
+            super().__init__(
+                forked([module], environment, Path.cwd(), (theirs, written, nothing.fileno())).pid
+            )
         os.close(theirs)
         os.close(written)
         self.stdin, self.stdout = open(asked, "wb"), open(answered, "rb")  # noqa: SIM115 - whoever has it closes them

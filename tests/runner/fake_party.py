@@ -93,6 +93,7 @@ STEPS = {
     "touch": lambda argument, _: Path(argument).touch(),
 }
 
+
 def main() -> NoReturn:
     """The program."""
     fake = types.ModuleType("runner.party.process")

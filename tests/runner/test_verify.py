@@ -103,21 +103,17 @@ def test_a_forgery_is_found_or_said_to_be_the_word_of_who_gave_it(
     monkeypatch: pytest.MonkeyPatch,
     forgery: Forgery,
 ) -> None:
-    """By the files alone, and with the CA named in either way; the page that they make is compared once."""
+    """By the files alone, and with the CA named, in either way by turns; the page that they make is compared once."""
     forger = copies([folders[name].out for name in NAMES], tmp_path)
     forgery.forge(forger)
     compared = cache(lambda directory: report(Place.at(directory)))
     monkeypatch.setattr("runner.review.verification.files.report", lambda place: compared(place.directory))
-    asked, ca = (
-        [str(folder) for folder in forger.folders],
-        certificates.fingerprint(folders["north"] / "ca.crt"),
-    )
+    asked, ca = [str(folder) for folder in forger.folders], folders["north"] / "ca.crt"
     assert main(["verify", *asked]) == forgery.alone
     said = capsys.readouterr().out
     assert forgery.alone or "the word of whoever gave you these files" in said
-    for named in (str(folders["north"] / "ca.crt"), ca):
-        assert main(["verify", *asked, "--ca", named]) == forgery.code
-        capsys.readouterr()
+    named = str(ca) if FORGERIES.index(forgery) % 2 else certificates.fingerprint(ca)
+    assert main(["verify", *asked, "--ca", named]) == forgery.code
 
 
 def test_a_directory_counts_once(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
