@@ -23,7 +23,7 @@ from synth.mrf.factor import Array, Factor, Impossible, zero_factors
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
 from synth.mrf.propagation import conditionals
-from synth.mrf.rows.balance import balance
+from synth.mrf.rows.balance import balance, prepare
 from synth.mrf.rows.sampling import sample_rows
 
 SWEEPS = 2
@@ -114,6 +114,11 @@ class Model:
         if rows > 1 and sweeps > 0:
             balance(self.tree, used, table, wanted, self.marginals, sweeps, rng)
         return table
+
+    @staticmethod
+    def prepare(columns: int, rows: int, targets: int, sweeps: int = SWEEPS) -> None:
+        """Load and compile what `sample` takes, before there is a model: so many columns, rows, targets."""
+        prepare(columns, targets, rows, sweeps)
 
     def to_bytes(self) -> bytes:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
+from mpc_protocols.process.threads import Aside
 from runner.contributors.closing import Closing
 from runner.party.alignment import join
 from runner.party.course import agreed_table
 from runner.party.course.agreed_table import confirmed
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
-from runner.party.synthesis import draft, exchange_of, sample, synthesize
+from runner.party.synthesis import draft, exchange_of, prepare_end, sample, synthesize
 from runner.results.release import parse
 from synth.budget.accounting import Accountant
 
@@ -61,6 +62,7 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     exchange = exchange_of(run.study, run.plan)
     inputs = _Inputs(run)
     if run.collective.leads:
+        Aside(lambda: prepare_end(run.plan, run.limit))  # while messages travel; what it cannot do is done when it is due
         with (
             inputs.named(),
             run.backend.lead(run.wire, run.facts, data, accountant, inputs.observe, history)
