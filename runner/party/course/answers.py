@@ -9,7 +9,7 @@ the budget does not allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -53,16 +53,18 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
     # a study with [contributors] has a backend that takes these
     data = cast("LocalCounts | VerticalData | None", data)
-    begin: Callable[[Event, int], None] = run.custodian.begin
+    begin: Callable[[Sequence[tuple[Event, int]]], None] = run.custodian.begin_all
     if run.closing is not None:
         begin = only_run(run, run.closing)
     recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
-    accountant = Accountant(run.plan.budget, record=recorder.record)
+    accountant = Accountant(run.plan.budget, record=recorder.record_all)
     history = run.attempt.history
     exchange = exchange_of(run.study, run.plan)
     inputs = _Inputs(run)
     if run.collective.leads:
-        Aside(lambda: prepare_end(run.plan, run.limit))  # while messages travel; what it cannot do is done when it is due
+        Aside(
+            lambda: prepare_end(run.plan, run.limit)
+        )  # while messages travel; what it cannot do is done when it is due
         with (
             inputs.named(),
             run.backend.lead(run.wire, run.facts, data, accountant, inputs.observe, history)
@@ -139,12 +141,12 @@ class _Inputs:
             )
 
 
-def only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
-    """The custodian's `begin`, once this run is on record as the only one on the bundles."""
+def only_run(run: Run, closing: Closing) -> Callable[[Sequence[tuple[Event, int]]], None]:
+    """The custodian's `begin_all`, once this run is on record as the only one on the bundles."""
 
-    def begin(event: Event, number: int) -> None:
+    def begin(releases: Sequence[tuple[Event, int]]) -> None:
         closing.begin(run.id)
-        run.custodian.begin(event, number)
+        run.custodian.begin_all(releases)
 
     return begin
 
@@ -159,6 +161,5 @@ def _contribute(run: Run, data: OracleData | None) -> Release:
     release = parse(payload, run.study.domain, run.limit, run.study.leader.name)
     if run.backend.malicious:
         confirmed(run, payload)
-    for number, event in enumerate(release.events, start=1):
-        run.custodian.begin(event, number)
+    run.custodian.begin_all([(event, number) for number, event in enumerate(release.events, start=1)])
     return release

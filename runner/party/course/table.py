@@ -73,7 +73,8 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
             return sign(folder)
 
         facts = describe(
-            study, run.plan, release, shared, run.id, digest, run.mode, joined, closing, judging.join
+            *(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing),
+            judged=judging.join,
         )
         try:
             reports = Reports(run.options.shared, run.collective.leads)

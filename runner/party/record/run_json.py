@@ -57,6 +57,7 @@ def describe(
     deployment: str,
     owned: Ownership | None = None,
     closing: Closing | None = None,
+    *,
     judged: Callable[[], Relations | None] | None = None,
 ) -> dict[str, Any]:
     """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the
