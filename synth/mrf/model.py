@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth.mrf import storage
-from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor, Impossible, zero_factors
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
+from synth.mrf.marginals.elimination import Marginals
 from synth.mrf.propagation import conditionals
 from synth.mrf.rows.balance import balance
 from synth.mrf.rows.sampling import sample_rows
