@@ -139,18 +139,24 @@ class SizeEstimator:
         return cells * CELL_BYTES / MIB
 
     def _join(self, new: int, grown: dict[int, int]) -> None:
-        """Add to `grown` what joins columns that were loose to whatever holds a finer one."""
-        rest = new
+        """Add to `grown` what joins columns that were loose to whatever holds a finer one, and to each other where
+        their finer ones are held together."""
+        holders, rest = dict[int, int](), new
         while rest:
             added = rest & -rest
             rest ^= added
-            coarse = added.bit_length() - 1
             together = 0
-            for column in self._columns.finer[coarse]:
+            for column in self._columns.finer[added.bit_length() - 1]:
                 if not self._loose >> column & 1:
                     together |= self._graph[column]
                 else:
                     together |= new & 1 << column
+            holders[added] = together
+        for added, together in holders.items():
+            coarse = added.bit_length() - 1
+            for other in holders:
+                if any(together >> column & 1 for column in self._columns.finer[other.bit_length() - 1]):
+                    together |= other
             grown[coarse] = grown.get(coarse, 0) | together
             while together:
                 low = together & -together
