@@ -79,7 +79,8 @@ def chain(length: int, size: int) -> tuple[Model, CalibratedTree, dict[str, np.n
     """A Markov chain, its tree, and of each column the matrix P(column | the one before)."""
     sizes = {f"c{number:02}": size for number in range(length)}
     names, rng = list(sizes), np.random.default_rng(5)
-    potentials, steps = {}, {}
+    potentials: dict[Clique, np.ndarray] = {}
+    steps: dict[str, np.ndarray] = {}
     for before, name in pairwise(names):
         steps[name] = rng.random((size, size)) + 0.1
         steps[name] /= steps[name].sum(axis=1, keepdims=True)
@@ -99,7 +100,7 @@ def test_all_that_no_node_holds_is_answered_and_known() -> None:
     for (one, other), counts in found.items():
         between = names[names.index(one) + 1 : names.index(other) + 1]
         expected = model.marginal((one,))[:, None] * np.linalg.multi_dot(
-            [np.eye(3), *map(steps.get, between)]
+            [np.eye(3), *(steps[name] for name in between)]
         )
         np.testing.assert_allclose(counts.reshape(3, 3), expected, rtol=1e-9)
 
