@@ -9,7 +9,7 @@ releases only: it may go to anybody the releases may go to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from math import prod
 from os import PathLike
@@ -112,7 +112,9 @@ class Model:
             list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
         )
         if rows > 1 and sweeps > 0:
-            balance(self.tree, used, table, wanted, self.marginals, sweeps, rng)
+            # pair by pair: parties of other releases draw the same rows bit for bit
+            answers = partial(self._marginals.marginals, side_by_side=False)
+            balance(self.tree, used, table, wanted, answers, sweeps, rng)
         return table
 
     def to_bytes(self) -> bytes:

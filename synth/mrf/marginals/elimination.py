@@ -152,11 +152,15 @@ class Marginals:
             return self._tables.contract(table, others[0], target)
         return self._tables.restricted(table, target)
 
-    def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
-        """Expected counts over each clique (flat, row-major in the given order)."""
+    def marginals(self, cliques: Sequence[Clique], side_by_side: bool = True) -> list[Array]:
+        """Expected counts over each clique (flat, row-major in the given order).
+
+        side_by_side: hundreds of pairs may be, whose last digits are others then.
+        """
         cache: dict[frozenset[str], Table] = {}
         results = self._independent_pairs(cliques)
-        results |= self._pairs_across(cliques, results)
+        if side_by_side:
+            results |= self._pairs_across(cliques, results)
         order = sorted(
             (n for n in range(len(cliques)) if n not in results), key=lambda place: -len(cliques[place])
         )
