@@ -1,7 +1,7 @@
 """A calibrated junction tree: what each node and each separator says, and through which neighbour a node hears
 of a column that it does not hold.
 
-Columns may stand at several levels (`levels.py`): a node holds every level that is as coarse as its own or coarser.
+Columns may stand at several levels (`synth/mrf/levels.py`): a node holds every level that is as coarse as its own or coarser.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Columns of different connected parts of the model are independent, so what is as
 outer product of what each says of its own. Of many sets the largest are answered first: a smaller one inside
 is a sum. Hundreds of pairs are answered side by side (`stacks.py`).
 
-Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product
+Columns may stand at different levels (`synth/mrf/levels.py`): a table has one axis a column, at one level; a product
 has the finest one that both need. A fine column that hangs off its coarse level as a leaf is expanded last,
 when all else is summed out: the joint marginal of the coarse levels times P(value | bin).
 """

@@ -7,7 +7,7 @@ last: axes that two tables share lie together, and NumPy runs through them as on
 that stay in the processor's cache and is summed while it is there; only where many cells are summed for many
 combinations of the other columns it is a product of matrices.
 
-Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product
+Columns may stand at different levels (`synth/mrf/levels.py`): a table has one axis a column, at one level; a product
 has the finest one that both need.
 """
 
