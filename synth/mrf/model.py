@@ -97,9 +97,10 @@ class Model:
         *,
         targets: Iterable[Iterable[str]] | None = None,
         sweeps: int = SWEEPS,
+        pair_by_pair: bool = False,
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given
-        `rng`.
+        `rng`; pair_by_pair: the same rows in all releases of a protocol version.
 
         Marginals inside the junction tree's cliques match the model's to within rounding (`rows/sampling.py`
         has the bound). The rows are then rearranged (`rows/balance.py`, `sweeps` passes) so that the
@@ -112,8 +113,7 @@ class Model:
             list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
         )
         if rows > 1 and sweeps > 0:
-            # pair by pair: parties of other releases draw the same rows bit for bit
-            answers = partial(self._marginals.marginals, side_by_side=False)
+            answers = partial(self._marginals.marginals, side_by_side=not pair_by_pair)
             balance(self.tree, used, table, wanted, answers, sweeps, rng)
         return table
 

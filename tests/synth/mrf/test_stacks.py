@@ -123,12 +123,16 @@ def test_many_pairs_of_a_list_are_answered_so_and_a_few_are_not(monkeypatch: pyt
     assert asked == [len(pairs), len(pairs) - 3]
 
 
-def test_rows_do_not_depend_on_what_is_answered_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_several_parties_draw_do_not_depend_on_what_is_answered_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Whose last digits are others: with proofs all parties draw the rows, of releases that may differ."""
     monkeypatch.setattr(PairsAcross, "marginals", lambda self, pairs: pytest.fail("side by side"))
     model = chain(24, 3)[0]
     assert len(list(combinations(model.sizes, 2))) >= elimination.MANY_PAIRS
-    model.sample(50, np.random.default_rng(1))
+    model.sample(50, np.random.default_rng(1), pair_by_pair=True)
+    with pytest.raises(pytest.fail.Exception, match="side by side"):
+        model.sample(50, np.random.default_rng(1))
 
 
 def test_a_pair_beyond_memory_is_refused_by_name() -> None:
