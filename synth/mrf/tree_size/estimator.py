@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -112,16 +112,19 @@ class SizeEstimator:
     def with_cliques(self, cliques: Sequence[Clique], limit_mb: float = math.inf) -> float:
         """The same with several."""
         grown: dict[int, int] = {}
-        places = [self._columns.named(clique) for clique in cliques]
-        named = reduce(int.__or__, (own for own, _ in places), 0)
+        named, masks, near = 0, list[int](), self._graph
+        for clique in cliques:
+            own, mask = self._columns.named(clique)
+            named |= own
+            masks.append(mask)
         kept = self._columns.varying & (~self._loose | named)
-        for _, mask in places:
+        for mask in masks:
             mask = rest = mask & kept
             while rest:
                 low = rest & -rest
                 rest ^= low
                 column = low.bit_length() - 1
-                if missing := mask & ~self._graph[column]:
+                if missing := mask & ~near[column]:
                     grown[column] = grown.get(column, 0) | missing
         if new := named & self._loose & self._columns.varying:
             self._join(new, grown)
