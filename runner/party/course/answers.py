@@ -62,15 +62,13 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     exchange = exchange_of(run.study, run.plan)
     inputs = _Inputs(run)
     if run.collective.leads:
-        Aside(
-            lambda: prepare_end(run.plan, run.limit)
-        )  # while messages travel; what it cannot do is done when it is due
         with (
             inputs.named(),
             run.backend.lead(run.wire, run.facts, data, accountant, inputs.observe, history)
             if exchange is None
             else exchange.lead(run.wire, run.facts, data, accountant) as answers,
         ):
+            Aside(lambda: prepare_end(run.plan, run.limit))  # what it cannot do is done when it is due
             synthesis = synthesize(run.study, run.plan, answers, run.observe)
         left_out = tuple(inputs.left_out)
         if run.backend.malicious:
