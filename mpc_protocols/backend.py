@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import MarginalOracle, Observe
+from mpc_protocols.functionality import Guard, MarginalOracle, Observe
 from mpc_protocols.options import Options
 from mpc_protocols.process.later import Later
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         Cohorts,
         CohortsDryRun,
         Event,
-        Guard,
         LocalCounts,
         LocalVector,
         StudyFacts,
@@ -81,7 +80,7 @@ def semi_honest(vertical: bool, corrupted: str, *further: str) -> tuple[str, ...
     return (SEMI_HONEST, corrupted.format(pooled=pooled), *further, uncovered)
 
 
-class AllowAll:
+class AllowAll(Guard):
     """A guard that keeps no account, for oracles on presumed or invented tables: nobody's budget is spent on those."""
 
     def authorise(self, event: Event, inputs: bytes) -> None:

@@ -105,6 +105,11 @@ class Guard(Protocol):
         Raises `BudgetRefused`; then nothing of the step may be opened.
         """
 
+    def authorise_all(self, releases: Sequence[tuple[Event, bytes]]) -> None:
+        """The same of all releases of one step, in their order: who writes to a disk waits for it once."""
+        for event, inputs in releases:
+            self.authorise(event, inputs)
+
 
 @dataclass(frozen=True)
 class InputRule:

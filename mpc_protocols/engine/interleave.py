@@ -145,31 +145,6 @@ class Underway(Generic[B]):
             self._turns.turn = alone
 
 
-class Aside:
-    """A protocol on streams of its own that runs while this party sends nothing else: in a thread, until
-    `join`.
-
-    The other parties run theirs at the same time, or before they go on.
-    """
-
-    def __init__(self, run: Callable[[], None]) -> None:
-        self._run = run
-        self._error: BaseException | None = None
-        self._thread = start_thread(self._body, name=f"{threading.current_thread().name}-aside")
-
-    def _body(self) -> None:
-        try:
-            self._run()
-        except BaseException as error:  # raised again in the thread that joins
-            self._error = error
-
-    def join(self) -> None:
-        """Wait for its end. Raises what it has raised."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-
 def interleave(
     first: Turns, run_first: Callable[[], A], second: Turns, run_second: Callable[[], B]
 ) -> tuple[A, B]:

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.interface import Engine, N
-from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import (
@@ -41,6 +40,7 @@ from mpc_protocols.functionality import (
     Observe,
     StudyFacts,
 )
+from mpc_protocols.process.threads import Aside
 from mpc_protocols.public.begun import BegunEnd, BegunSelect
 from mpc_protocols.public.cliques import MAX_SHARED_CELLS, CliqueRegister
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -73,7 +73,7 @@ class LeadingOracle(MarginalOracle):
         self._expected: tuple[Fraction | None, bool] = None, False
         self._keys = 0
         self._counts_ahead: list[tuple[Fraction, int]] = []
-        self._aside: Aside | None = None
+        self._aside: Aside[None] | None = None
 
     @property
     def state(self) -> PublicState:
@@ -141,6 +141,7 @@ class LeadingOracle(MarginalOracle):
             self._announce(begun.step)
         opened = self._party.measure(begun)
         if self._party.noise.is_due:
+            # on streams of its own, while this party sends nothing else; the others' runs then, or before they go on
             self._aside = Aside(lambda: self._party.noise.make_due(begun))
         return opened
 

@@ -316,8 +316,7 @@ class ComputingParty(Generic[B, N]):
         them."""
         if exchange is not None and self.leads:
             exchange()
-        for event, inputs in events:
-            self._guard.authorise(event, inputs)
+        self._guard.authorise_all(events)
         if exchange is not None and not self.leads:
             exchange()
 

@@ -92,7 +92,8 @@ def invert_all(draws: bytes) -> NDArray[np.int64]:
     """
     raw = np.frombuffer(draws, np.uint8).reshape(-1, BITS // 8)
     upper = np.ascontiguousarray(raw[:, :8]).view(">u8")[:, 0].astype(np.uint64)
-    below = np.searchsorted(_high_parts(), upper, side="left")
-    for place in np.flatnonzero(below != np.searchsorted(_high_parts(), upper, side="right")).tolist():
+    table = _high_parts()
+    below = np.searchsorted(table, upper, side="left")
+    for place in np.flatnonzero(table.take(below, mode="clip") == upper).tolist():
         below[place] = bisect_right(_thresholds(), int.from_bytes(raw[place].tobytes(), "big"))
     return below.astype(np.int64) + LOW

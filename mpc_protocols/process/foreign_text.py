@@ -20,7 +20,9 @@ def printable(text: str, *, line: bool = False) -> str:
 
     line: of one line, so that an end of a line is one of them, too.
     """
-    if text.isprintable():  # of no such character, as most: those that `_is_seen` asks of come one by one below
+    if (
+        text.isprintable()
+    ):  # of no such character, as most: those that `_is_seen` asks of come one by one below
         return text
     return "".join(letter if _is_seen(letter, line) else _escaped(letter) for letter in text)
 

@@ -62,7 +62,7 @@ MAX_ENTRIES: Final = 1 << 26
 """Entries of one array: 0.5 GB of shares at each party."""
 
 
-class NoBudget:
+class NoBudget(Guard):
     """The guard of a program that was started without a budget."""
 
     def authorise(self, event: Event, inputs: bytes) -> None:
@@ -387,7 +387,7 @@ _MAX_NUMBER = 10**30
 _POLICY = IdentifierPolicy(("identifiers",), ("text",))
 
 
-class _SizesArePublic:
+class _SizesArePublic(Guard):
     """Sizes of a union's lists are opened as they are (`ThreeParties.union` says so); there is nothing to charge."""
 
     def authorise(self, event: Event, inputs: bytes) -> None:

@@ -367,34 +367,39 @@ class OpenRun:
         begun already is the same event and is not charged again. Raises `BudgetRefused` if the events would
         exceed the reservation, or cannot be recorded.
         """
-        if release is not None and release <= len(self._earlier):
-            if as_recorded(event) != self._earlier[release - 1]:
+        self.begin_all([(event, release)])
+
+    def begin_all(self, releases: Sequence[tuple[Event, int | None]]) -> None:
+        """The same of several, in order, with one wait for the disk. Raises `BudgetRefused`, and then records none."""
+        begun, left, sizes_left, curve = list[Event](), self._left, self._sizes_left, self._curve
+        for event, release in releases:
+            if release is not None and release <= len(self._earlier):
+                if as_recorded(event) != self._earlier[release - 1]:
+                    raise BudgetRefused(
+                        f"Release {release} of this run is on record in the ledger {self._ledger.path} as another one; nothing "
+                        "of it is opened."
+                    )
+                continue
+            size = event.what == SIZE
+            rho, beta = sizes_left if size else left
+            if event.rho > rho or event.beta > beta:
                 raise BudgetRefused(
-                    f"Release {release} of this run is on record in the ledger {self._ledger.path} as another one; nothing of it "
-                    "is opened."
+                    f"The release {event.what} would exceed what this run reserved in the ledger "
+                    f"{self._ledger.path}; nothing of it is opened."
                 )
-            return
-        size = event.what == SIZE
-        rho, beta = self._sizes_left if size else self._left
-        if event.rho > rho or event.beta > beta:
-            raise BudgetRefused(
-                f"The release {event.what} would exceed what this run reserved in the ledger "
-                f"{self._ledger.path}; nothing of it is opened."
-            )
-        curve = curve_of(event)
-        if curve is not None:
-            if curve != self._curve:
-                raise BudgetRefused(
-                    f"The release {event.what} is not the training that this run reserved in the ledger {self._ledger.path}; "
-                    "nothing is trained."
-                )
-            self._curve = None
-        self._file.append(event)
-        left = (rho - event.rho, beta - event.beta)
-        if size:
-            self._sizes_left = left
-        else:
-            self._left = left
+            asked = curve_of(event)
+            if asked is not None:
+                if asked != curve:
+                    raise BudgetRefused(
+                        f"The release {event.what} is not the training that this run reserved in the ledger {self._ledger.path}; "
+                        "nothing is trained."
+                    )
+                curve = None
+            rest = (rho - event.rho, beta - event.beta)
+            left, sizes_left = (left, rest) if size else (rest, sizes_left)
+            begun.append(event)
+        self._file.append(*begun)
+        self._left, self._sizes_left, self._curve = left, sizes_left, curve
 
     def settle(self) -> None:
         """The run is over: from now on it is charged the events begun. A contributor calls it only after a

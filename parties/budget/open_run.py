@@ -72,31 +72,19 @@ class RunFile:
             raise
         return cls(path, descriptor)
 
-    def append(self, event: Event) -> None:
-        """Put an event on disk. event.detail: JSON-able. Raises `OutOfResources` or `BudgetRefused` if it
-        cannot be written; then no other can."""
-        line = (
-            json.dumps(
-                {
-                    "id": secrets.token_hex(16),
-                    "what": event.what,
-                    "rho": str(event.rho),
-                    "beta": str(event.beta),
-                    "detail": dict(event.detail),
-                    "t": time.time(),
-                },
-                allow_nan=False,
-            ).encode()
-            + b"\n"
-        )
+    def append(self, *events: Event) -> None:
+        """Put events on disk, with one wait for it. Their details are JSON-able. Raises `OutOfResources` or
+        `BudgetRefused` if they cannot be written; then no other can."""
+        if not events:
+            return
         if self._failed is None:
             try:
-                _write(self._descriptor, line)
+                _write(self._descriptor, b"".join(map(_line, events)))
                 os.fsync(self._descriptor)
             except OSError as error:
                 self._failed = error
         if self._failed is not None:
-            then = f", so nothing of the release {event.what} is opened"
+            then = f", so nothing of the release {events[0].what} is opened"
             raise lacking(self._failed, self._path, then) or BudgetRefused(
                 f"{self._path} cannot be written ({self._failed.strerror}){then}; look after the disk."
             )
@@ -111,6 +99,19 @@ class RunFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _line(event: Event) -> bytes:
+    """An event as a line of the file."""
+    fields = {
+        "id": secrets.token_hex(16),
+        "what": event.what,
+        "rho": str(event.rho),
+        "beta": str(event.beta),
+        "detail": dict(event.detail),
+        "t": time.time(),
+    }
+    return json.dumps(fields, allow_nan=False).encode() + b"\n"
 
 
 def as_recorded(event: Event) -> Event:

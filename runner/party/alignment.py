@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, OutOfResources, StudyInvalid
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Event, Guard
 from mpc_protocols.psu.dummies import size_events, view_events
 from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec, Context, Member, ideal_align
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
@@ -153,7 +153,7 @@ def view_of(study: VerticalStudy, owned: Ownership, viewer: str) -> tuple[Event,
     return () if viewer in owned.owners else size_events(spec, [viewer], len(owned.owners))
 
 
-class Account:
+class Account(Guard):
     """What an alignment releases, put on record before it is: a guard (`mpc_protocols.functionality`) of its
     own.
 

@@ -274,7 +274,19 @@ class Custodian:
         `OpenRun.begin`."""
         if self._run is not None:
             self._run.begin(event, release)
-        elif self._data is not None and not self._charged:
+        else:
+            self._must_be_charged()
+
+    def begin_all(self, releases: Sequence[tuple[Event, int | None]]) -> None:
+        """The same of several events and the numbers of their releases, with one wait for the disk."""
+        if self._run is not None:
+            self._run.begin_all(releases)
+        else:
+            self._must_be_charged()
+
+    def _must_be_charged(self) -> None:
+        """Raise `BudgetRefused` where the custodian has data and nothing reserved for it."""
+        if self._data is not None and not self._charged:
             raise BudgetRefused(
                 "A release was asked for before the ledger had reserved the run's budget; nothing is released."
             )

@@ -244,13 +244,13 @@ class _Clear:
         signed = _signed(self.closings, self.session, release, self.study) if self.closings else None
         write_outputs(out, release, self.study.domain, told, signed)
 
-    def _record(self, event: Event, inputs: bytes) -> None:
-        """Put an event on record wherever somebody keeps an account."""
-        number = next(self.releases)
+    def _record(self, releases: Sequence[tuple[Event, bytes]]) -> None:
+        """Put events on record wherever somebody keeps an account."""
+        numbered = [(event, next(self.releases)) for event, _ in releases]
         for closing in self.closings:
             closing.begin(self.session)
         for custodian in self.custodians.values():
-            custodian.begin(event, number)
+            custodian.begin_all(numbered)
 
     def _own_counts(self) -> list[LocalCounts]:
         return [found for custodian in self.custodians.values() if (found := custodian.counts()) is not None]

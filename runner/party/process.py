@@ -288,8 +288,8 @@ class _Party:
             release = run.receive()
         self._attempt.check(release, run.computes)
         if not self._attempt.serves:
-            for number, event in enumerate(release.events, start=1):
-                self._custodian.begin(event, number)
+            numbered = [(event, number) for number, event in enumerate(release.events, start=1)]
+            self._custodian.begin_all(numbered)
         if run.journal is not None:
             for number in range(1, len(release.events) + 1):
                 run.journal.opened(number)

@@ -18,6 +18,7 @@ import numpy as np
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.functionality import Guard
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.public.begun import BegunMeasure, BegunSelect, BegunTotal
 from mpc_protocols.public.history import NoHistory
@@ -79,7 +80,7 @@ class WatchedOracle(IdealOracle):
         return picked
 
 
-class _Told(NoHistory):
+class _Told(NoHistory, Guard):
     """What a run has released, in order, and the guard that admits only what it was charged. Raises
     `UsageError` for anything else."""
 

@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Event, Guard
 from synth.budget.sampled_gaussian import ORDERS, SampledGaussian, curve_of
 
 _Number = TypeVar("_Number", float, Decimal)
@@ -270,7 +270,7 @@ class Budget:
 
 
 @dataclass
-class Accountant:
+class Accountant(Guard):
     """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be
     opened.
 
@@ -278,12 +278,12 @@ class Accountant:
     crash (same release id, same inputs, hence the same noise: `docs/design/mechanisms.md` 4) must read it
     from the journal and not ask again.
 
-    record: writes the event where it survives a crash, before `authorise` returns (the journal; the
-    custodian's ledger).
+    record: writes events, each with its inputs, where they survive a crash, before `authorise` returns (the
+    journal; the custodian's ledger).
     """
 
     budget: Budget
-    record: Callable[[Event, bytes], None] | None = None
+    record: Callable[[Sequence[tuple[Event, bytes]]], None] | None = None
     events: list[Event] = field(default_factory=list)
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
@@ -291,25 +291,33 @@ class Accountant:
 
     def authorise(self, event: Event, inputs: bytes) -> None:
         """Charge one release. Raises `BudgetRefused`, and then charges and records nothing."""
-        if event.rho < 0 or event.beta < 0:
-            raise BudgetRefused(f"The release '{event.what}' claims a negative cost; nothing is released.")
-        for name, spent, asked, cap in (
-            ("rho", self.rho, event.rho, self.budget.rho_cap),
-            ("the samplers' statistical distance", self.beta, event.beta, self.budget.beta_cap),
-        ):
-            if spent + asked > cap:
+        self.authorise_all([(event, inputs)])
+
+    def authorise_all(self, releases: Sequence[tuple[Event, bytes]]) -> None:
+        """Charge several, recorded at once. Raises `BudgetRefused`, and then charges and records none of them."""
+        rho, beta, curves = self.rho, self.beta, list(self.curves)
+        for event, _ in releases:
+            if event.rho < 0 or event.beta < 0:
                 raise BudgetRefused(
-                    f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
-                    f"spent already and the study's budget allows {float(cap):.6g}."
+                    f"The release '{event.what}' claims a negative cost; nothing is released."
                 )
-        curve = curve_of(event)
-        if curve is not None and (self.curves or curve != self.budget.curve):
-            raise BudgetRefused(
-                f"The release '{event.what}' is not the one training that the study's budget allows; nothing is released."
-            )
-        if self.record is not None:
-            self.record(event, inputs)
-        self.events.append(event)
-        self.curves += [] if curve is None else [curve]
-        self.rho += event.rho
-        self.beta += event.beta
+            for name, spent, asked, cap in (
+                ("rho", rho, event.rho, self.budget.rho_cap),
+                ("the samplers' statistical distance", beta, event.beta, self.budget.beta_cap),
+            ):
+                if spent + asked > cap:
+                    raise BudgetRefused(
+                        f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
+                        f"spent already and the study's budget allows {float(cap):.6g}."
+                    )
+            curve = curve_of(event)
+            if curve is not None and (curves or curve != self.budget.curve):
+                raise BudgetRefused(
+                    f"The release '{event.what}' is not the one training that the study's budget allows; nothing is released."
+                )
+            rho, beta = rho + event.rho, beta + event.beta
+            curves += [] if curve is None else [curve]
+        if self.record is not None and releases:
+            self.record(releases)
+        self.events += [event for event, _ in releases]
+        self.rho, self.beta, self.curves = rho, beta, curves

@@ -149,7 +149,7 @@ class Chains:
         values = np.einsum(subscripts(columns, names), values)
         for axis, (fine, own) in enumerate(zip(names, target, strict=True)):
             if fine != own:
-                values = summed_along(values, axis, self._sums(fine, own))
+                values = summed_along(values, axis, self.sums(fine, own))
         return values
 
     def log_summed(self, values: Array, columns: Clique, target: Clique) -> tuple[Array, Array, Array]:
@@ -180,7 +180,7 @@ class Chains:
             logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
         return weights, total, logs
 
-    def _sums(self, fine: str, coarse: str) -> Array:
+    def sums(self, fine: str, coarse: str) -> Array:
         """The 0/1 matrix (coarse, fine) that sums the finer level's values into the coarser one's."""
         known = self._matrices.get((fine, coarse))
         if known is None:

@@ -9,7 +9,7 @@ releases only: it may go to anybody the releases may go to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from math import prod
 from os import PathLike
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth.mrf import storage
-from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor, Impossible, zero_factors
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
+from synth.mrf.marginals.elimination import Marginals
 from synth.mrf.propagation import conditionals
-from synth.mrf.rows.balance import balance
+from synth.mrf.rows.balance import balance, prepare
 from synth.mrf.rows.sampling import sample_rows
 
 SWEEPS = 2
@@ -97,9 +97,10 @@ class Model:
         *,
         targets: Iterable[Iterable[str]] | None = None,
         sweeps: int = SWEEPS,
+        pair_by_pair: bool = False,
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given
-        `rng`.
+        `rng`; pair_by_pair: the same rows in all releases of a protocol version.
 
         Marginals inside the junction tree's cliques match the model's to within rounding (`rows/sampling.py`
         has the bound). The rows are then rearranged (`rows/balance.py`, `sweeps` passes) so that the
@@ -112,8 +113,14 @@ class Model:
             list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
         )
         if rows > 1 and sweeps > 0:
-            balance(self.tree, used, table, wanted, self.marginals, sweeps, rng)
+            answers = partial(self._marginals.marginals, side_by_side=not pair_by_pair)
+            balance(self.tree, used, table, wanted, answers, sweeps, rng)
         return table
+
+    @staticmethod
+    def prepare(columns: int, rows: int, targets: int, sweeps: int = SWEEPS) -> None:
+        """Load and compile what `sample` takes, before there is a model: so many columns, rows, targets."""
+        prepare(columns, targets, rows, sweeps)
 
     def to_bytes(self) -> bytes:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""

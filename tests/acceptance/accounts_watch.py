@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
-from mpc_protocols.functionality import Level, StudyFacts
+from mpc_protocols.functionality import Guard, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from synth.algorithms.flaim import client as flaim
 from synth.algorithms.flaim.questions import parse
@@ -202,7 +202,7 @@ def _charged(watch: Watch, self: Any, kind: str, costs: list[float] | None, ask:
     guard = self._guard
     real = guard.authorise
 
-    class Shown:
+    class Shown(Guard):
         def authorise(self, event: Any, inputs: bytes) -> None:
             shown.append(float(event.rho))
             real(event, inputs)

@@ -58,6 +58,7 @@ def run(
     """
     study, described = load(path), dict[str, dict[str, Any]]()
     monkeypatch.setattr("runner.party.course.course.prepare", lambda: None)
+    monkeypatch.setattr("runner.party.course.answers.prepare_end", lambda plan, most_rows: None)
 
     def written(
         folder: Path,

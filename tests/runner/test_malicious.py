@@ -32,6 +32,7 @@ from runner.party.session import run_deadline
 from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
 from runner.study import Study, load, problems
+from synth.mrf import Model
 from tests.mpc_protocols.backends.replicated.proof.cheating import CheatingWire
 from tests.runner import in_memory, small, split
 from tests.runner.test_release import DOMAIN, RELEASE
@@ -391,9 +392,18 @@ def other_rows(release: Release, _: int = 0) -> Release:
     return replace(release, codes=2 - release.codes % 3)
 
 
-def test_all_that_compute_draw_the_same_table() -> None:
+def test_all_that_compute_draw_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their releases answer side by side."""
+    asked, draw = list[bool](), Model.sample
+
+    def sample(model: Model, *given: Any, pair_by_pair: bool = False, **more: Any) -> Any:
+        asked.append(pair_by_pair)
+        return draw(model, *given, pair_by_pair=pair_by_pair, **more)
+
+    monkeypatch.setattr(Model, "sample", sample)
     found = agreed()
     first = found[0]
+    assert len(asked) == 3 and all(asked)
     assert first.codes.shape == (ROWS, 2) and all(
         of.to_bytes(DOMAIN) == first.to_bytes(DOMAIN) for of in found
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -405,14 +406,14 @@ EVENTS = [Event("total", Fraction(1, 100 + n), Fraction(1, 10**9), {"sigma2": "4
 def test_what_is_on_record_is_not_recorded_again(tmp_path: Path) -> None:
     path, begun = tmp_path / "journal", list[tuple[Event, int]]()
     journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
-    recorder = Recorder(journal, None, lambda event, number: begun.append((event, number)), lambda: None)
+    recorder = Recorder(journal, None, begun.extend, lambda: None)
     for event in EVENTS[:2]:
         recorder.record(event, b"inputs")
     journal.close()
     known = read(path)
     assert [release.opened for release in known.releases] == [True, False]
     journal = Journal.reopen(path, known)
-    recorder = Recorder(journal, known, lambda event, number: begun.append((event, number)), lambda: None)
+    recorder = Recorder(journal, known, begun.extend, lambda: None)
     for event in EVENTS:
         recorder.record(event, b"inputs")
     recorder.opened()
@@ -421,6 +422,35 @@ def test_what_is_on_record_is_not_recorded_again(tmp_path: Path) -> None:
     assert (found.attempts, found.code, [release.event for release in found.releases]) == (2, 0, EVENTS)
     assert all(release.opened for release in found.releases)
     assert [number for _, number in begun] == [1, 2, 1, 2, 3]
+
+
+@given(st.integers(0, 5), st.lists(st.integers(1, 3), max_size=3))
+def test_releases_of_one_step_are_recorded_together_whatever_is_on_record(
+    kept: int, steps: list[int]
+) -> None:
+    """A crash may have kept some of a step's lines: the others follow, and the ledger hears of all."""
+    count = sum(steps)
+    releases = [(Event("select", Fraction(1, 100 + n), Fraction(0)), bytes([n])) for n in range(count)]
+    with TemporaryDirectory() as folder:
+        path, begun = Path(folder) / "journal", list[list[tuple[Event, int]]]()
+        journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
+        journal.events(releases[:kept])
+        journal.close()
+        known = read(path)
+        journal = Journal.reopen(path, known)
+        recorder, at = Recorder(journal, known, lambda told: begun.append(list(told)), lambda: None), 0
+        for step in steps:
+            recorder.record_all(releases[at : at + step])
+            at += step
+            opened = [release.opened for release in read(path).releases]
+            assert not any(opened[at - step :]) and all(opened[: at - step])  # the step's are not known yet
+        recorder.opened()
+        journal.close()
+        found = read(path).releases
+    assert [(release.event, release.inputs) for release in found] == releases
+    assert all(release.opened for release in found)
+    numbered = [(event, number) for number, (event, _) in enumerate(releases, start=1)]
+    assert [one for told in begun for one in told] == numbered and list(map(len, begun)) == steps
 
 
 def test_a_release_authorised_for_other_inputs_is_refused(tmp_path: Path) -> None:
@@ -432,21 +462,19 @@ def test_a_release_authorised_for_other_inputs_is_refused(tmp_path: Path) -> Non
         known = read(path)
         journal = Journal.reopen(path, known)
         with pytest.raises(BudgetRefused, match="Release 1 was authorised for other public inputs"):
-            Recorder(journal, known, lambda event, number: None, lambda: None).record(event, inputs)
+            Recorder(journal, known, lambda releases: None, lambda: None).record(event, inputs)
         journal.close()
 
 
 def test_what_may_not_be_released_is_put_on_no_record(tmp_path: Path) -> None:
-    path, begun = tmp_path / "journal", list[int]()
+    path, begun = tmp_path / "journal", list[tuple[Event, int]]()
     journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
 
     def admit() -> None:
         raise PeerIdentity("The certificate of party west has expired.")
 
     with pytest.raises(PeerIdentity):
-        Recorder(journal, None, lambda event, number: begun.append(number), admit).record(
-            EVENTS[0], b"inputs"
-        )
+        Recorder(journal, None, begun.extend, admit).record(EVENTS[0], b"inputs")
     journal.close()
     assert not begun and not read(path).releases
 

@@ -158,7 +158,7 @@ class ScriptedOracle(MarginalOracle):
         return rows
 
 
-class RefuseThird:
+class RefuseThird(Guard):
     """A guard that refuses the third release. asked: what was asked for."""
 
     def __init__(self) -> None:

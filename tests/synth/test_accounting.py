@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import mpmath
@@ -151,9 +152,7 @@ def event(rho: Fraction, beta: Fraction = Fraction(0)) -> Event:
 
 def test_the_accountant_charges_every_call_and_stops_at_the_cap_exactly() -> None:
     journal: list[tuple[Event, bytes]] = []
-    accountant = Accountant(
-        Budget(1.0, 1e-9, Fraction(1), Fraction(1, 2)), lambda e, i: journal.append((e, i))
-    )
+    accountant = Accountant(Budget(1.0, 1e-9, Fraction(1), Fraction(1, 2)), journal.extend)
     third = event(Fraction(1, 3))
     for _ in range(3):
         accountant.authorise(third, b"same inputs")  # a repetition is charged again
@@ -162,6 +161,28 @@ def test_the_accountant_charges_every_call_and_stops_at_the_cap_exactly() -> Non
         accountant.authorise(event(Fraction(1, 10**30)), b"")
     assert caught.value.exit_code == 50 and "rho" in caught.value.sentence
     assert accountant.rho == 1 and len(journal) == 3
+
+
+@given(st.lists(st.lists(st.integers(0, 6), max_size=4), max_size=6))
+def test_releases_of_one_step_are_charged_as_one_by_one_and_all_or_none(steps: list[list[int]]) -> None:
+    budget = Budget(1.0, 1e-9, Fraction(1), Fraction(1, 2))
+    written, journal = list[Sequence[tuple[Event, bytes]]](), list[tuple[Event, bytes]]()
+    together, single = Accountant(budget, written.append), Accountant(budget, journal.extend)
+    for step in steps:
+        releases = [(event(Fraction(part, 12)), bytes([part])) for part in step]
+        before = len(written), together.rho, list(together.events)
+        fits = single.rho + sum(each.rho for each, _ in releases) <= 1
+        if not fits:
+            with pytest.raises(BudgetRefused):
+                together.authorise_all(releases)
+            assert before == (len(written), together.rho, together.events)
+            continue
+        together.authorise_all(releases)
+        for one in releases:
+            single.authorise(*one)
+        assert (together.rho, together.beta, together.events) == (single.rho, single.beta, single.events)
+        assert len(written) == before[0] + bool(releases)  # one wait for the disk
+    assert [one for releases in written for one in releases] == journal
 
 
 def test_the_accountant_filters_the_samplers_distance_too() -> None:
@@ -174,7 +195,7 @@ def test_the_accountant_filters_the_samplers_distance_too() -> None:
 
 
 def test_an_event_that_could_not_be_recorded_is_not_authorised() -> None:
-    def full_disk(event: Event, inputs: bytes) -> None:
+    def full_disk(releases: Sequence[tuple[Event, bytes]]) -> None:
         raise OSError("no space left")
 
     accountant = Accountant(Budget(1.0, 1e-9, Fraction(1), Fraction(1)), full_disk)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 When = Literal["before holding", "before opening", "afterwards"]
 
 
-class Deferred(NoHistory):
+class Deferred(NoHistory, Guard):
     """A guard and a history in one: the guard that decides is asked when the history is told of the result."""
 
     def __init__(self, guard: Guard, history: History, when: When) -> None:

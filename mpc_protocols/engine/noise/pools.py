@@ -275,6 +275,8 @@ class NoisePools(Generic[B, N]):
         have one of several noises, none is made for later ones."""
         if not expected or self._engine.proves or not self._gaussian.most:
             return []
+        if all(self._pool_of(sampler).left(sampler.digest) >= counts for sampler, counts in expected):
+            return []
         (sampler, counts), *others = expected
         left = self._gaussian.left(sampler.digest)
         rows = 0 if left >= counts else counts + (0 if others else counts // SPARE) - left

@@ -104,9 +104,8 @@ class Recipe:
                 for name, step in self.steps.items()
             },
         }
-        if (
-            self.ignore_case
-        ):  # absent before it could be said, as `thousands`: other rules' digests stay what they were
+        # absent before it could be said, as `thousands` above: digests of other rules stay what they were
+        if self.ignore_case:
             form["names"] = "ignore case"
         return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 

@@ -79,7 +79,9 @@ def draw_table(fixed: Release, rows: int, coin: bytes, run: Run) -> Release:
         for purpose, size in ((b"rows", 16), (b"decoding", 8))
     ]
     model = Model.from_bytes(fixed.model)
-    codes = model.sample(rows, np.random.default_rng(seeds[0]), targets=run.plan.workload.cliques)
+    codes = model.sample(
+        rows, np.random.default_rng(seeds[0]), targets=run.plan.workload.cliques, pair_by_pair=True
+    )
     return replace(fixed, codes=codes, decode_seed=seeds[1])
 
 

@@ -9,20 +9,21 @@ the budget does not allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
+from mpc_protocols.process.threads import Aside
 from runner.contributors.closing import Closing
 from runner.party.alignment import join
 from runner.party.course import agreed_table
 from runner.party.course.agreed_table import confirmed
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
-from runner.party.synthesis import draft, exchange_of, sample, synthesize
+from runner.party.synthesis import draft, exchange_of, prepare_end, sample, synthesize
 from runner.results.release import parse
 from synth.budget.accounting import Accountant
 
@@ -52,11 +53,11 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
     # a study with [contributors] has a backend that takes these
     data = cast("LocalCounts | VerticalData | None", data)
-    begin: Callable[[Event, int], None] = run.custodian.begin
+    begin: Callable[[Sequence[tuple[Event, int]]], None] = run.custodian.begin_all
     if run.closing is not None:
         begin = only_run(run, run.closing)
     recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
-    accountant = Accountant(run.plan.budget, record=recorder.record)
+    accountant = Accountant(run.plan.budget, record=recorder.record_all)
     history = run.attempt.history
     exchange = exchange_of(run.study, run.plan)
     inputs = _Inputs(run)
@@ -67,6 +68,7 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
             if exchange is None
             else exchange.lead(run.wire, run.facts, data, accountant) as answers,
         ):
+            Aside(lambda: prepare_end(run.plan, run.limit))  # what it cannot do is done when it is due
             synthesis = synthesize(run.study, run.plan, answers, run.observe)
         left_out = tuple(inputs.left_out)
         if run.backend.malicious:
@@ -137,12 +139,12 @@ class _Inputs:
             )
 
 
-def only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
-    """The custodian's `begin`, once this run is on record as the only one on the bundles."""
+def only_run(run: Run, closing: Closing) -> Callable[[Sequence[tuple[Event, int]]], None]:
+    """The custodian's `begin_all`, once this run is on record as the only one on the bundles."""
 
-    def begin(event: Event, number: int) -> None:
+    def begin(releases: Sequence[tuple[Event, int]]) -> None:
         closing.begin(run.id)
-        run.custodian.begin(event, number)
+        run.custodian.begin_all(releases)
 
     return begin
 
@@ -157,6 +159,5 @@ def _contribute(run: Run, data: OracleData | None) -> Release:
     release = parse(payload, run.study.domain, run.limit, run.study.leader.name)
     if run.backend.malicious:
         confirmed(run, payload)
-    for number, event in enumerate(release.events, start=1):
-        run.custodian.begin(event, number)
+    run.custodian.begin_all([(event, number) for number, event in enumerate(release.events, start=1)])
     return release

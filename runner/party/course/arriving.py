@@ -42,7 +42,7 @@ class InRoundsOfArrivals(Course):
         """See `Course`."""
         assert run.closing is not None and run.journal is not None  # all of its parties compute
         recorder = run.attempt.recorder(run.journal, only_run(run, run.closing), run.wire.check_valid)
-        accountant = Accountant(run.plan.budget, record=recorder.record)
+        accountant = Accountant(run.plan.budget, record=recorder.record_all)
         rounds = _Rounds(run, run.closing)
         if run.collective.leads:
 

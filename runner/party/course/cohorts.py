@@ -51,9 +51,10 @@ class InCohorts(Course):
         """A computing party's part: the leader asks, the others obey; all of them answer, if they have data."""
         me = run.wire.me
 
-        def begin(event: Event, number: int) -> None:
-            if me in clients_of(event):
-                run.custodian.begin(event, number)
+        def begin(releases: Sequence[tuple[Event, int]]) -> None:
+            run.custodian.begin_all(
+                [(event, number) for event, number in releases if me in clients_of(event)]
+            )
 
         recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
         guard = self._rounds.accounts(plan, clients, recorder.record)

@@ -8,7 +8,7 @@ owner trains on all its records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from synth.budget.accounting import Accountant
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Guard, Observe
+    from mpc_protocols.functionality import Event, Guard, Observe
     from parties.data.records import Records
     from runner.study.owners import Ownership
     from synth.algorithm import OwnTraining, TrainedAlgorithm
@@ -46,14 +46,17 @@ class ServerTraining(Course):
     def take_part(self, run: Run) -> None:
         """See `Course`."""
         assert run.owned is not None  # the study is vertical
-        algorithm, begin = self._algorithm, run.custodian.begin
+        algorithm, begin = self._algorithm, run.custodian.begin_all
         protocol = STAR_PROTOCOLS[algorithm.protocol]
         plan: Any = run.plan  # the algorithm's own
         recorder = (
             None if run.journal is None else run.attempt.recorder(run.journal, begin, run.wire.check_valid)
         )
-        record = (lambda event, _: begin(event)) if recorder is None else recorder.record
-        accountant = Accountant(plan.budget, record=record)
+
+        def noted(releases: Sequence[tuple[Event, bytes]]) -> None:
+            begin([(event, None) for event, _ in releases])
+
+        accountant = Accountant(plan.budget, record=noted if recorder is None else recorder.record_all)
         authorise(plan, accountant, run.digest)
         run.collective.meet("authorised")
         records, stream = run.custodian.records, run.wire.fork("train")
@@ -79,8 +82,7 @@ class ServerTraining(Course):
 def authorise(plan: Any, guard: Guard, inputs: bytes) -> None:
     """Put all events on record. inputs: the study's digest, of which they are a function. Raises
     `BudgetRefused`."""
-    for event in plan.events():
-        guard.authorise(event, inputs)
+    guard.authorise_all([(event, inputs) for event in plan.events()])
 
 
 def own_side(algorithm: TrainedAlgorithm[Any, Any], plan: Any, name: str, records: Records) -> OwnTraining:

@@ -14,7 +14,7 @@ parties meet, so that the rounds of the training are behind everybody.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +66,8 @@ class SplitTraining(Course):
         """See `Course`."""
         study, owned, journal, begin = run.study, run.owned, run.journal, run.custodian.begin
         assert isinstance(study, VerticalStudy) and owned is not None and journal is not None
-        recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
-        accountant = Accountant(run.plan.budget, record=recorder.record)
+        recorder = run.attempt.recorder(journal, run.custodian.begin_all, run.wire.check_valid)
+        accountant = Accountant(run.plan.budget, record=recorder.record_all)
 
         def beside(event: Event) -> None:
             journal.alignment(event, run.digest)
@@ -191,8 +191,9 @@ class Trainer:
         algorithm, plan = found
         privacy = self._study.privacy
 
-        def record_beside(event: Event, inputs: bytes) -> None:
-            record.beside(replace(event, what=f"features.{event.what}"))
+        def record_beside(releases: Sequence[tuple[Event, bytes]]) -> None:
+            for event, _ in releases:
+                record.beside(replace(event, what=f"features.{event.what}"))
 
         def counts(cliques: Any) -> list[NDArray[np.int64]]:
             marginals = []

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import ProtocolAborted, UsageError
+from mpc_protocols.process.threads import Aside
 from runner.contributors.result import Result, exchange
 from runner.party.course.course import Run
 from runner.party.custodian import PRIVATE
@@ -21,6 +22,7 @@ from runner.results.outputs import write_outputs
 from runner.results.release import parse
 from runner.results.shared_report import Reports
 from runner.results.signatures import SIGNED, hashes
+from runner.results.warnings import relations_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 
 
 def finish(run: Run, release: Release, joined: Ownership | None) -> None:
-    """Hand out the release (leader), exchange counters, write the files, settle the ledger.
+    """Hand out the release (leader), exchange counters, settle the ledger, write the files.
+
+    What waits for nobody runs beside what does: the verdict on the release while counters travel, the ledger's
+    commits while the files are made, which are signed and put in their place after that.
 
     joined: the owners whose records were. Raises `ProtocolAborted`, `PeerLost`.
     """
@@ -46,6 +51,7 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         told = Result.of(closing, run.id, release, study)
         agreed = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
         result = told.to_bytes(agreed)
+    judging = None if attempt.serves else Aside(lambda: relations_of(release, study.domain))
     run.meter.mark("sample")
     shared = run.counters()
 
@@ -56,21 +62,29 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         files = hashes(folder, SIGNED)
         return signatures.sign(study, run.name, certs, run.digest, run.id, files, run.collective.gather)
 
-    if attempt.serves:
+    if judging is None:
         sign(run.options.out)
         return
-    run.custodian.settle()
     digest = attempt.digest(shared, run.digest)
-    facts = describe(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing)
-    try:
-        reports = Reports(run.options.shared, run.collective.leads)
-        write_outputs(run.options.out, release, study.domain, facts, result, sign, reports)
-    except (
-        UsageError
-    ):  # the report reads the files strictly: whoever made their content is to blame, not the user
-        raise ProtocolAborted(
-            f"Party {study.leader.name} sent results of which no report can be made; nothing was written."
-        ) from None
+    with Aside(run.custodian.settle) as settling:
+
+        def sign_settled(folder: Path) -> bytes | None:
+            settling.join()  # before any file is in its place
+            return sign(folder)
+
+        facts = describe(
+            *(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing),
+            judged=judging.join,
+        )
+        try:
+            reports = Reports(run.options.shared, run.collective.leads)
+            write_outputs(run.options.out, release, study.domain, facts, result, sign_settled, reports)
+        except (
+            UsageError
+        ):  # the report reads the files strictly: whoever made their content is to blame, not the user
+            raise ProtocolAborted(
+                f"Party {study.leader.name} sent results of which no report can be made; nothing was written."
+            ) from None
     attempt.finish(run.id)
     if closing is not None and (left := closing.inbox.finish()):
         logging.getLogger(PRIVATE).warning("could not be deleted: %s", ", ".join(map(str, left)))

@@ -8,7 +8,7 @@ peer sends of them is judged before it is used. `describe` gives every party the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from runner.study.sections.registered import Registered
     from runner.study.sections.waves import EarlierWave
+    from synth.judgement.relations import Relations
     from synth.plan import Plan
 
 
@@ -56,15 +57,18 @@ def describe(
     deployment: str,
     owned: Ownership | None = None,
     closing: Closing | None = None,
+    *,
+    judged: Callable[[], Relations | None] | None = None,
 ) -> dict[str, Any]:
     """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the
     traffic counters.
 
-    owned: of a vertical study. closing: of one with bundles.
+    owned: of a vertical study. closing: of one with bundles. judged: gives `relations_of` the release; None: it is
+    judged here.
     """
     privacy, charged = study.privacy, release.charged
     try:
-        verdict = relations_of(release, study.domain)
+        verdict = judged() if judged is not None else relations_of(release, study.domain)
         independent = None
         if release.noise_share is not None:
             tried = any(len(measured.clique) > 1 for measured in release.measurements)

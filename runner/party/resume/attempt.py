@@ -14,7 +14,7 @@ empty.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -176,10 +176,13 @@ class Attempt:
             state.learn(len(state.results), given.inputs, given.values)
 
     def recorder(
-        self, journal: Journal, begin: Callable[[Event, int], None], admit: Callable[[], None]
+        self,
+        journal: Journal,
+        begin: Callable[[Sequence[tuple[Event, int]]], None],
+        admit: Callable[[], None],
     ) -> Recorder:
-        """What the accountant does before a release. begin: of the ledger, an event and the number of its
-        release. admit: raises if nothing may be released to the others any more."""
+        """What the accountant does before a release. begin: of the ledger, events and the numbers of their
+        releases. admit: raises if nothing may be released to the others any more."""
         return Recorder(journal, self._known, begin, admit)
 
     def check(self, release: Release, computes: bool) -> None:

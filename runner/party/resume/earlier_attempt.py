@@ -4,7 +4,7 @@ checked against one another (`docs/design/resume.md`)."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,33 +136,39 @@ class Recorder:
         self,
         journal: Journal,
         known: Record | None,
-        begin: Callable[[Event, int], None],
+        begin: Callable[[Sequence[tuple[Event, int]]], None],
         admit: Callable[[], None],
     ) -> None:
         """begin, admit: as `Attempt.recorder`'s."""
         self._journal, self._begin, self._admit = journal, begin, admit
         self._known = () if known is None else known.releases
-        self._last = 0
+        self._last = range(0)
+        """Numbers of the releases that were recorded together, the last time."""
 
     def record(self, event: Event, inputs: bytes) -> None:
-        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its
-        number, and what `admit` raises."""
+        """Make one release durable: as `record_all`."""
+        self.record_all([(event, inputs)])
+
+    def record_all(self, releases: Sequence[tuple[Event, bytes]]) -> None:
+        """Make the releases of a step durable: one wait for the journal's disk, then one for the ledger's. Raises
+        `BudgetRefused` if one is another than was on record under its number, and what `admit` raises."""
         self._admit()
         self.opened()
-        number = self._last + 1
-        if number <= len(self._known):
+        numbers = range(self._last.stop or 1, (self._last.stop or 1) + len(releases))
+        for number, (event, inputs) in zip(numbers, releases, strict=True):
+            if number > len(self._known):
+                break
             known = self._known[number - 1]
             if (known.event, known.inputs) != (as_recorded(event), inputs):
                 raise BudgetRefused(
                     f"Release {number} was authorised for other public inputs before the run was interrupted: to make it "
                     "anew would be charged once more, for which the study's budget has no room; start anew with --replace."
                 )
-        else:
-            number = self._journal.event(event, inputs)
-        self._last = number
-        self._begin(event, number)
+        self._journal.events(releases[max(0, len(self._known) + 1 - numbers.start) :])
+        self._last = numbers
+        self._begin([(event, number) for (event, _), number in zip(releases, numbers, strict=True)])
 
     def opened(self) -> None:
-        """The result of the last release is known here."""
-        if self._last:
-            self._journal.opened(self._last)
+        """The results of the last releases are known here."""
+        for number in self._last:
+            self._journal.opened(number)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Asking, Event
+from mpc_protocols.functionality import Asking, Event, Guard
 
 
 @dataclass
-class Recorder:
+class Recorder(Guard):
     """Notes what it was asked and allows it, but for the event of number `refuse_from` (from 0) and all later
     ones.
 

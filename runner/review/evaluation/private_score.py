@@ -126,7 +126,9 @@ def score(
     )
     account = ledger.reserve(reservation, settings.cap)
     try:
-        guard = Accountant(budget, record=lambda event, _: account.begin(event))
+        guard = Accountant(
+            budget, record=lambda releases: account.begin_all([(event, None) for event, _ in releases])
+        )
         value, spread = _released(study, run, pairs, table.counts, guard, sigmas)
         account.settle()
     except StudyInvalid as error:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import cast
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
-from mpc_protocols.functionality import Asking, Event
+from mpc_protocols.functionality import Asking, Event, Guard
 from synth.algorithm import CHOICES
 from synth.algorithms.flaim.admission import admit
 from synth.algorithms.flaim.plan import SIZES, TRUTH, FlaimPlan
@@ -23,7 +23,7 @@ from synth.budget.accounting import Accountant
 
 
 @dataclass
-class ClientAccounts:
+class ClientAccounts(Guard):
     """A guard for a study of clients: an accountant for each of `clients`; a party that does not compute
     keeps its own only.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.algorithms.mosaic.candidates import Candidate, Grid
-from synth.mrf.elimination import MAX_TOGETHER
+from synth.mrf.marginals.elimination import MAX_TOGETHER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

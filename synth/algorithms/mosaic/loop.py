@@ -292,11 +292,9 @@ class MosaicRun(Heir):
         the last batch all, scaled as `_payable` does. kept: picks of the last batch that are not left out; 0: all."""
         select_rho = self.plan.charges.selecting(self.plan.epsilon)
         picks = min(self.plan.batch, rounds - self.picks)
-        sigma2 = self.plan.charges.sigma2(left / (rounds - self.picks) - select_rho)
         if self.picks + picks < rounds:
-            return sigma2
-        rho = self.plan.charges.measuring(sigma2)
-        return self.plan.charges.sigma2((left - picks * select_rho) / ((kept or picks) * rho) * rho)
+            return self.plan.charges.sigma2(left / (rounds - self.picks) - select_rho)
+        return self.plan.charges.sigma2((left - picks * select_rho) / (kept or picks))
 
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -112,16 +112,19 @@ class SizeEstimator:
     def with_cliques(self, cliques: Sequence[Clique], limit_mb: float = math.inf) -> float:
         """The same with several."""
         grown: dict[int, int] = {}
-        places = [self._columns.named(clique) for clique in cliques]
-        named = reduce(int.__or__, (own for own, _ in places), 0)
+        named, masks, near = 0, list[int](), self._graph
+        for clique in cliques:
+            own, mask = self._columns.named(clique)
+            named |= own
+            masks.append(mask)
         kept = self._columns.varying & (~self._loose | named)
-        for _, mask in places:
+        for mask in masks:
             mask = rest = mask & kept
             while rest:
                 low = rest & -rest
                 rest ^= low
                 column = low.bit_length() - 1
-                if missing := mask & ~self._graph[column]:
+                if missing := mask & ~near[column]:
                     grown[column] = grown.get(column, 0) | missing
         if new := named & self._loose & self._columns.varying:
             self._join(new, grown)
@@ -139,18 +142,24 @@ class SizeEstimator:
         return cells * CELL_BYTES / MIB
 
     def _join(self, new: int, grown: dict[int, int]) -> None:
-        """Add to `grown` what joins columns that were loose to whatever holds a finer one."""
-        rest = new
+        """Add to `grown` what joins columns that were loose to whatever holds a finer one, and to each other where
+        their finer ones are held together."""
+        holders, rest = dict[int, int](), new
         while rest:
             added = rest & -rest
             rest ^= added
-            coarse = added.bit_length() - 1
             together = 0
-            for column in self._columns.finer[coarse]:
+            for column in self._columns.finer[added.bit_length() - 1]:
                 if not self._loose >> column & 1:
                     together |= self._graph[column]
                 else:
                     together |= new & 1 << column
+            holders[added] = together
+        for added, together in holders.items():
+            coarse = added.bit_length() - 1
+            for other in holders:
+                if any(together >> column & 1 for column in self._columns.finer[other.bit_length() - 1]):
+                    together |= other
             grown[coarse] = grown.get(coarse, 0) | together
             while together:
                 low = together & -together

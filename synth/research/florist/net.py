@@ -10,14 +10,13 @@ same numbers give the same weights, bit for bit.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.optim.adam import adam
 
 from synth.research.florist.calibrate import Correction
 
@@ -33,40 +32,6 @@ _FIRST_WEIGHTS = threading.Lock()
 torch.set_num_threads(1)
 
 
-class _Adam:
-    """The steps of PyTorch's Adam with its defaults, whose class loads PyTorch's compiler when one is made: a
-    second of each party's run."""
-
-    def __init__(self, parameters: Iterable[Any], rate: float) -> None:
-        self._parameters, self._rate = list(parameters), rate
-        self._first, self._second = ([torch.zeros_like(of) for of in self._parameters] for _ in range(2))
-        self._steps = [torch.tensor(0.0) for _ in self._parameters]
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def step(self) -> None:
-        """By the gradients of all parameters."""
-        with torch.no_grad():
-            adam(
-                self._parameters,
-                [parameter.grad for parameter in self._parameters],
-                self._first,
-                self._second,
-                [],
-                self._steps,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=self._rate,
-                weight_decay=0,
-                eps=1e-8,
-                maximize=False,
-            )
-
-
 class PassiveHalf:
     """From codes to embeddings. sizes: values of each column. seed: of the first weights, 63 bits; secret."""
 
@@ -80,7 +45,7 @@ class PassiveHalf:
                 nn.Linear(EMBEDDING * len(sizes), WIDTH), nn.ReLU(), nn.Linear(WIDTH, cut), nn.ReLU()
             )
         self._net = nn.ModuleDict({"columns": self._tables, "layers": self._layers})
-        self._optimiser = _Adam(self._net.parameters(), rate)
+        self._optimiser = torch.optim.Adam(self._net.parameters(), lr=rate)
         self._sent: Any = None
 
     def embed(self, codes: NDArray[Any]) -> NDArray[np.float32]:
@@ -111,7 +76,7 @@ class ActiveHalf:
         with _FIRST_WEIGHTS, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = nn.Sequential(nn.Linear(cut, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
-        self._optimiser = _Adam(self._net.parameters(), rate)
+        self._optimiser = torch.optim.Adam(self._net.parameters(), lr=rate)
         self._correction = correction or Correction()
         self._received: Any = None
         self._seen: Any = None

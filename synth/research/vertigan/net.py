@@ -25,8 +25,6 @@ LATENT: Final = 32
 WIDTH: Final = 64
 TEMPERATURE: Final = 0.5
 RATE: Final = 1e-3
-DECAY: Final = 0.99
-TINY: Final = 1e-8
 TRUNK: Final = ((LATENT, WIDTH), (WIDTH, WIDTH))
 
 
@@ -137,21 +135,18 @@ class Generator:
         self._own = {
             owner: library.from_numpy(fresh(branch(of.cells), rng)) for owner, of in self.branches.items()
         }
-        self._squares = [library.zeros_like(of) for of in (self._trunk, *self._own.values())]
+        self._steps = library.optim.RMSprop([self._trunk, *self._own.values()], lr=RATE)
 
     def parameters(self) -> dict[str, Vector]:
         """What each owner is sent: the trunk and its branch."""
         return {owner: np.concatenate([self._trunk.numpy(), own.numpy()]) for owner, own in self._own.items()}
 
     def descend(self, gradients: Mapping[str, Vector]) -> None:
-        """One step by the owners' gradients: of the trunk their sum. PyTorch's RMSprop, whose class
-        loads PyTorch's compiler when one is made: a second of the run."""
+        """One step by the owners' gradients: of the trunk their sum."""
         library, trunk = torch(), len(self._trunk)
-        found = [np.sum([gradient[:trunk] for gradient in gradients.values()], axis=0, dtype=np.float32)]
-        found += [np.array(gradients[owner][trunk:], np.float32) for owner in self._own]
-        for parameter, squares, given in zip(
-            (self._trunk, *self._own.values()), self._squares, found, strict=True
-        ):
-            gradient = library.from_numpy(given)
-            squares.mul_(DECAY).addcmul_(gradient, gradient, value=1 - DECAY)
-            parameter.addcdiv_(gradient, squares.sqrt().add_(TINY), value=-RATE)
+        self._trunk.grad = library.from_numpy(
+            np.sum([gradient[:trunk] for gradient in gradients.values()], axis=0, dtype=np.float32)
+        )
+        for owner, own in self._own.items():
+            own.grad = library.from_numpy(np.array(gradients[owner][trunk:], np.float32))
+        self._steps.step()

@@ -158,8 +158,19 @@ def test_parties_that_are_told_to_expect_other_counts_open_nothing(name: str) ->
     assert len(lied) == 1
 
 
-def test_what_one_measurement_makes_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what a party keeps, whatever the leader expects."""
+@pytest.mark.parametrize(
+    ("told", "ahead"),
+    [
+        ([(NOISE[2], 1 << 70)], MAX_COUNTS + MAX_COUNTS // pools.SPARE),  # no more than a party keeps
+        (
+            [(NOISE[2], 12), (NOISE[3], 9)],
+            12 + 9,
+        ),  # not again beside the opening, nor when one of them is measured with
+    ],
+)
+def test_what_one_measurement_makes_ahead_is_bounded_and_made_once(
+    monkeypatch: pytest.MonkeyPatch, told: Told, ahead: int
+) -> None:
     made, draw = list[int](), sampling.gaussian_noises
 
     def noted(gates: Any, source: Any, runs: Any, ring: Any) -> Any:
@@ -170,7 +181,9 @@ def test_what_one_measurement_makes_ahead_is_bounded(monkeypatch: pytest.MonkeyP
     arena, rows = arena_of("replicated")
 
     def body(oracle: MarginalOracle) -> None:
-        measured(oracle, oracle.prepare([("a",), ("b",)]), NOISE[:2], [(NOISE[2], 1 << 70)])
+        columns = oracle.prepare([("a",), ("b",)])
+        measured(oracle, columns, NOISE[:2], told)
+        oracle.measure(columns[:1], told[-1][0])
 
     arena.run(body, rows, Coins("counts"))
-    assert made == [5 + MAX_COUNTS + MAX_COUNTS // pools.SPARE] * arena.computing
+    assert made == [5 + ahead] * arena.computing

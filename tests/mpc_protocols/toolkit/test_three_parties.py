@@ -21,7 +21,7 @@ from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred, o
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, UsageError
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Event, Guard
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork, run_parties
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.toolkit.shared_array import MAX_ENTRY, MIN_ENTRY, SharedArray
@@ -31,7 +31,7 @@ from mpc_protocols.wire import Wire
 Program = Callable[["Recording"], Any]
 
 
-class Recording(ThreeParties):
+class Recording(ThreeParties, Guard):
     """Keeps the names of releases, by which a test draws the same noise again, and what was charged."""
 
     def __init__(self, wire: Wire) -> None:

@@ -53,6 +53,21 @@ def test_what_is_released_is_on_disk_before_it_is(tmp_path: Path, monkeypatch: p
     assert synced == [path.stat().st_size]
     journal.alignment(EVENTS[1], bytes(32))
     assert synced[1:] == [path.stat().st_size]
+    journal.events([(event, bytes(32)) for event in EVENTS])
+    assert synced[2:] == [path.stat().st_size]  # of several, one wait
+    journal.events([])
+    assert len(synced) == 3
+
+
+def test_several_events_are_written_as_one_by_one(tmp_path: Path) -> None:
+    journals = [Journal(tmp_path / name, HEADER) for name in ("single", "together")]
+    releases = [(event, bytes([i] * 32)) for i, event in enumerate(EVENTS)]
+    for release in releases:
+        journals[0].event(*release)
+    journals[1].events(releases)
+    single, together = (read(tmp_path / name) for name in ("single", "together"))
+    assert single.releases == together.releases and len(together.releases) == len(EVENTS)
+    assert journals[1].event(EVENTS[0], b"") == len(EVENTS) + 1
 
 
 def test_the_format_is_the_documented_one(tmp_path: Path) -> None:

@@ -728,6 +728,29 @@ def test_a_resumed_run_does_not_begin_its_releases_again(ledger: Ledger) -> None
 SECOND = replace(EVENT, what="select", rho=EVENT.rho / 2)
 
 
+def test_releases_of_one_step_are_begun_together_or_not_at_all(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT, 1)
+    run.close()
+    run, synced = ledger.reserve(RUN), list[int]()
+    monkeypatch.setattr("os.fsync", synced.append)
+    run.begin_all([(EVENT, 1), (SECOND, 2), (EVENT, 3)])
+    assert len(synced) == 1
+    for nothing_new in ([(EVENT, 1)], []):
+        run.begin_all(nothing_new)
+    assert len(synced) == 1
+    monkeypatch.undo()
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin_all([(SECOND, 4), (replace(EVENT, rho=RHO), 5)])
+    with pytest.raises(BudgetRefused, match="Release 1 of this run is on record"):
+        run.begin_all([(SECOND, 4), (SECOND, 1)])
+    run.settle()
+    (entry,) = ledger.entries()
+    assert [begun.event for begun in entry.events] == [EVENT, SECOND, EVENT]
+
+
 def test_each_attempt_at_a_run_counts_as_an_alignment(ledger: Ledger) -> None:
     started = Event(STARTED, Fraction(0), Fraction(0), {"owners": ["north", "south"]})
     cap = Cap(max_alignments=2)

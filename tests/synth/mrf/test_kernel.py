@@ -149,3 +149,20 @@ def test_numpy_balances_where_the_kernel_computes_something_else(
             lambda self, first, second, *rest: make(self, first[1:], second[1:], *rest),
         )
     assert balance.kernel.compiled() is None
+
+
+@given(problems(), st.integers(2, 700), st.integers(0, 2**32 - 1))
+def test_what_is_compiled_ahead_is_whatever_balancing_asks_for(
+    problem: tuple[dict[str, int], list[Measurement]], rows: int, seed: int
+) -> None:
+    """A table that is worth compiling for is found to be before there is a model of it; none without targets."""
+    sizes, measurements = problem
+    model, asked = fit(sizes, measurements, iterations=5), list[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(balance, "kernel", asked.append)
+        for targets in (list(combinations(sizes, 2)), []):
+            Model.prepare(len(sizes), rows, len(targets))
+            model.sample(rows, np.random.default_rng(seed), targets=targets)
+            ahead, *due = asked
+            assert all(ahead >= size for size in due) and (targets or not ahead)
+            asked.clear()

@@ -9,7 +9,7 @@ import pytest
 
 from mpc_protocols.functionality import Level
 from synth.mrf.levels import Chains
-from synth.mrf.tables import BLOCK, SMALL, Table, Tables
+from synth.mrf.marginals.tables import BLOCK, SMALL, Table, Tables
 
 SIZES = {"a": 8, "b": 8, "c": 16, "d": 16, "e": 12}
 LEVELS = {

@@ -101,3 +101,12 @@ def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.Dat
         assert estimator.with_cliques(some) == eliminated(
             chains, [*had, *some], loose - {name for clique in some for name in clique}
         )
+
+
+def test_two_new_levels_whose_columns_are_held_together_meet() -> None:
+    sizes = {"a": 3, "b": 3}
+    levels = {f"{name}/2": Level(f"{name}/2", name, (0, 0, 1)) for name in sizes}
+    chains = Chains(sizes, levels)
+    estimator = SizeEstimator(chains.sizes, [("a", "b")], chains.coarser, levels)
+    both: list[Clique] = [("a/2",), ("b/2",)]
+    assert estimator.with_cliques(both) == estimator.mb == eliminated(chains, [("a", "b"), *both], set())

@@ -208,13 +208,15 @@ class Transfers:
     def _make(self, chosen: Counts, offered: Counts) -> None:
         """chosen, offered: words of each kind, made one kind after the other."""
         choosing, offering = Growth(chosen, 1, 1), Growth(offered, 0, 2)
+        self._chosen.depart(chosen)  # or what is foreseen would be made again beside the batches
+        self._offered.depart(offered)
         for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
             self._arrive(len(self._on_way))  # what left beside the batch before was sent before this one
             self._choose(choosing, offset, _within(sum(chosen), offset))
             self.link.give_way()
             self._offer(offering, offset, _within(sum(offered), offset))
-        self._chosen.put(chosen, choosing)
-        self._offered.put(offered, offering)
+        self._chosen.arrive(chosen, choosing)
+        self._offered.arrive(offered, offering)
 
     def _make_foreseen(self) -> None:
         """Beside an exchange of this link: send the next piece, and take what the peer sent before its last message, so that

@@ -178,11 +178,6 @@ class Pools:
         )
         return bits, shorts, rows
 
-    def put(self, words: Counts, grown: Growth) -> None:
-        """More of each."""
-        for pool, count, arrays in zip(self.all, words, grown.kinds, strict=True):
-            pool.put(count, arrays)
-
     def claim(self, words: Counts) -> None:
         """See `PoolLevel`."""
         for pool, count in zip(self.all, words, strict=True):
@@ -205,16 +200,20 @@ class Pools:
             room -= more
         for number in (2, 0, 1):  # more than may be on its way is made later
             counts[number] -= min(counts[number], max(0, sum(counts) - most))
-        for level, count in zip(levels, counts, strict=True):
-            level.leave(count)
         bits, shorts, rows = counts
+        self.depart((bits, shorts, rows))
         return bits, shorts, rows
 
-    def arrive(self, words: Counts, grown: Growth) -> None:
-        """What was on its way is there."""
+    def depart(self, words: Counts) -> None:
+        """So many words of each kind are being made."""
         for pool, count in zip(self.all, words, strict=True):
+            pool.level.leave(count)
+
+    def arrive(self, words: Counts, grown: Growth) -> None:
+        """What was on its way is there, behind what was there before."""
+        for pool, count, arrays in zip(self.all, words, grown.kinds, strict=True):
             pool.level.on_way -= count
-        self.put(words, grown)
+            pool.put(count, arrays)
 
 
 _DIAGONAL = (np.uint64(1) << np.arange(LANES, dtype=np.uint64))[:, np.newaxis]

@@ -115,6 +115,21 @@ def test_what_is_foreseen_takes_no_round() -> None:
     assert after(2, True).sent == after(2, False).sent
 
 
+def test_what_is_being_made_is_not_made_again_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several batches, beside each of which pieces of what is foreseen could leave."""
+    monkeypatch.setattr(random_ot, "BATCH", 7)
+    demand = Demand(bits=(9, 4), shorts=(30, 0))
+
+    def party(transfers: Transfers) -> int:
+        transfers.foresee(demand)
+        transfers.reserve(demand)
+        for _ in range(3):
+            transfers.link.exchange(np.zeros(1, np.uint64))
+        return sum(pool.level.words_left for pool in transfers._chosen.all + transfers._offered.all)
+
+    assert run_pair(party).results == [43, 43]
+
+
 def test_no_more_than_a_piece_travels_beside_an_exchange_unless_it_is_hastened() -> None:
     def party(transfers: Transfers) -> None:
         transfers.foresee(Demand(bits=(900, 100), rows=(1000, 0)))

@@ -13,9 +13,9 @@ import pytest
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend, EngineBackend
 from mpc_protocols.engine import prg
-from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.errors import CosynthError, OutOfResources, ProtocolAborted, UsageError
 from mpc_protocols.in_memory.memory_wire import Stuck
+from mpc_protocols.process.threads import Aside
 from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
 from parties.data.counting.counters import Counters

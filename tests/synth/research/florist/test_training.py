@@ -26,22 +26,6 @@ def weights(archive: bytes) -> dict[str, np.ndarray]:
         return {name: found[name] for name in found.files if name != "head"}
 
 
-def test_a_step_of_adam_is_the_rate_by_signs_at_first_and_loads_no_class_of_pytorchs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """m / sqrt(v) is the gradient's sign then; the class loads PyTorch's compiler."""
-    monkeypatch.setattr(pytest.importorskip("torch").optim.Optimizer, "__init__", None)
-    from synth.research.florist.net import ActiveHalf
-
-    half = ActiveHalf(4, 0.01, seed=1)
-    before = half.weights()
-    half.predict(np.ones((3, 4), np.float32))
-    half.learn(np.array([0, 1, 1], np.float32))
-    for name, after in half.weights().items():
-        moved = np.abs(after - before[name])
-        assert np.all((moved < 1e-6) | np.isclose(moved, 0.01, rtol=1e-3)) and moved.max() > 0.009
-
-
 def test_halves_of_two_owners_are_those_of_one_process_bit_for_bit(torch: None) -> None:
     """More than 20 steps, written out here in one loop."""
     from synth.research.florist.net import ActiveHalf, PassiveHalf

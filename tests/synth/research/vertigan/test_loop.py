@@ -8,7 +8,6 @@ import pytest
 from runner.party.course.server_training import InTheClear
 from synth.mrf import Model
 from synth.research.vertigan.algorithm import ALGORITHM
-from synth.research.vertigan.net import RATE, Generator
 from synth.research.vertigan.owner import Owner
 from synth.research.vertigan.summary import summary
 from tests.synth.research.vertigan import worlds
@@ -27,27 +26,6 @@ def test_a_table_in_the_domain_comes_out_with_a_model_of_it() -> None:
     trained = [fields for event, fields in told if event == ("fit", "trained")]
     assert trained[-1] == {"round": 3, "rounds": 3}
     assert not made.measurements and not made.selections
-
-
-def test_a_step_is_that_of_pytorchs_rmsprop_without_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit for bit; the class loads PyTorch's compiler."""
-    torch = pytest.importorskip("torch")
-    rmsprop = pytest.importorskip("torch.optim.rmsprop").rmsprop
-    monkeypatch.setattr(torch.optim.Optimizer, "__init__", None)
-    rng = np.random.default_rng(4)
-    generator = Generator({"north": [2, 3], "south": [4]}, rng)
-    start, trunk = generator.parameters(), generator.branches["north"].trunk
-    theirs = [torch.tensor(start["north"][:trunk]), *(torch.tensor(own[trunk:]) for own in start.values())]
-    squares = [torch.zeros_like(part) for part in theirs]
-    how = {"lr": RATE, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0, "momentum": 0, "centered": False}
-    for _ in range(5):
-        given = {owner: rng.normal(size=len(own)).astype(np.float32) for owner, own in start.items()}
-        generator.descend(given)
-        parts = [given["north"][:trunk] + given["south"][:trunk], *(own[trunk:] for own in given.values())]
-        steps = [torch.tensor(0.0) for _ in parts]
-        rmsprop(theirs, [torch.tensor(part) for part in parts], squares, [], [], steps, **how)
-    for own, part in zip(generator.parameters().values(), theirs[1:], strict=True):
-        assert np.array_equal(own, np.concatenate([theirs[0].numpy(), part.numpy()]))
 
 
 def test_the_model_has_the_tables_columns_and_dependences_inside_owners_only() -> None:

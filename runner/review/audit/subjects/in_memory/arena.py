@@ -51,7 +51,7 @@ SESSION = hashlib.sha256(b"cosynth audit").digest()
 
 
 @dataclass
-class Recorder:
+class Recorder(Guard):
     """A computing party's guard that allows everything and notes what it was asked."""
 
     events: list[Event] = field(default_factory=list)

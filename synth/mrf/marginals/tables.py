@@ -7,7 +7,7 @@ last: axes that two tables share lie together, and NumPy runs through them as on
 that stay in the processor's cache and is summed while it is there; only where many cells are summed for many
 combinations of the other columns it is a product of matrices.
 
-Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product
+Columns may stand at different levels (`synth/mrf/levels.py`): a table has one axis a column, at one level; a product
 has the finest one that both need.
 """
 
@@ -32,6 +32,14 @@ BLOCK = 2**17  # cells of a product that are made and summed together
 CALL_CELLS = 2**11  # what NumPy could multiply while it is called
 RUN = 32  # cells in a row: an axis of bins with fewer behind it is expanded before the multiplication
 LONG_SUM, MANY_SUMS = 32, 8  # cells summed, and sums of each: from here on matrices are faster
+
+
+def check_cells(sizes: Mapping[str, int], columns: Clique) -> None:
+    """Raise ValueError where a table over these columns would have more than `MAX_TABLE_CELLS`."""
+    if (cells := prod([sizes[name] for name in columns])) > MAX_TABLE_CELLS:
+        raise ValueError(
+            f"This marginal needs a table of {cells} cells over ({', '.join(columns)}); ask for fewer columns."
+        )
 
 
 @dataclass(frozen=True)
@@ -132,9 +140,9 @@ class Tables:
     def restricted(self, table: Table, levels: Mapping[str, str]) -> Table:
         """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are
         coarser than the own."""
-        return self.project(table, self._restriction(table.columns, levels))
+        return self.project(table, self.restriction(table.columns, levels))
 
-    def _restriction(self, columns: Clique, levels: Mapping[str, str]) -> Clique:
+    def restriction(self, columns: Clique, levels: Mapping[str, str]) -> Clique:
         """What `restricted` leaves of the columns."""
         column, rank = self.chains.column, self.chains.rank
         return tuple(
@@ -163,11 +171,8 @@ class Tables:
         left, right = self.project(left, needed(ours, theirs)), self.project(right, needed(theirs, ours))
         joint = self.chains.finest(left.columns, right.columns)
         names = tuple(joint[of] for of in sorted(joint, key=self.place.__getitem__))
-        out = self._restriction(names, target)
-        if (cells := self._cells(out)) > MAX_TABLE_CELLS:
-            raise ValueError(
-                f"This marginal needs a table of {cells} cells over ({', '.join(out)}); ask for fewer columns."
-            )
+        out = self.restriction(names, target)
+        check_cells(self._sizes, out)
         alike = {*left.columns, *right.columns}
         if len(alike) == len(names) and alike.issuperset(out) and self._cells(names) <= SMALL:
             letter = dict(zip(names, ascii_letters, strict=False))
