@@ -4,7 +4,7 @@ machines only.
 No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two
 measurements are to each other, is looked at with `pytest --quiet-machine` only. Cases that differ from others
 in a party or a size only are left to `pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a
-slow example says nothing about the code; a property that does not say how many it takes has 30, and 300 with
+slow example says nothing about the code; a property that does not say how many it takes has 50, and 300 with
 `--campaigns`. Nothing is decided by chance either: a test's coins (`tests.coins`)
 and Hypothesis' examples are the same in each run, unless `pytest --fresh-coins` asks for others.
 """
@@ -32,7 +32,7 @@ from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
 
 settings.register_profile(
-    "cosynth", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=30
+    "cosynth", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=50
 )
 settings.load_profile("cosynth")
 
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "asked",
         settings.get_profile("cosynth"),
         derandomize=not config.getoption("--fresh-coins"),
-        max_examples=300 if config.getoption("--campaigns") else 30,
+        max_examples=300 if config.getoption("--campaigns") else 50,
     )
     settings.load_profile("asked")
 
