@@ -144,6 +144,11 @@ class Blank(np.ndarray[Any, Any]):
         """See `numpy.ndarray`."""
         return blank(self.size, self.dtype)
 
+    @property
+    def data(self) -> Any:
+        """See `numpy.ndarray`."""
+        return BlankBytes(self.nbytes)
+
     def tobytes(self, *_: Any) -> bytes:
         """See `numpy.ndarray`."""
         return BlankBytes(self.nbytes)

@@ -65,7 +65,9 @@ def own_key(wire: Wire) -> bytes:
 
 def binding(*context: bytes) -> bytes:
     """32-byte hash of length-prefixed parts: the name of a release, of an input sharing, of what is agreed
-    on."""
+    on; blank if a part is."""
+    if any(isinstance(part, BlankBytes) for part in context):
+        return BlankBytes(32)
     state = hashlib.blake2b(digest_size=32, person=b"cosynth-binding")
     for part in context:
         state.update(len(part).to_bytes(8, "big"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mpc_protocols.engine.blank import BlankBytes
 from mpc_protocols.engine.by_shape import note
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork, MemoryWire
 
 
@@ -19,6 +20,16 @@ class BlankNetwork(MemoryNetwork):
 
     def wire(self, number: int) -> BlankWire:
         return BlankWire(self, self._members[number], "")
+
+    def tally(self) -> Tally:
+        """What all parties have sent so far."""
+        of = [self.traffic(party) for party in range(self.parties)]
+        return Tally(
+            [party.rounds for party in of],
+            [party.bytes_sent for party in of],
+            [party.messages_sent for party in of],
+            max((party.proofs for party in of), default=0),
+        )
 
 
 class BlankWire(MemoryWire):

@@ -30,7 +30,6 @@ from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.latency import agree_on_delay
 from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.engine.step import ComputingParty
-from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
@@ -153,7 +152,7 @@ class EngineDryRun(TalliedDryRun):
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)
 
         self._together(begin)
-        super().__init__(facts, counts, _counters(self._network), self._engines[self._leader].engine.dealers)
+        super().__init__(facts, counts, self._network.tally(), self._engines[self._leader].engine.dealers)
         for party in self._engines.values():
             party.state = cast(Any, Learned(self._ideal.state))
 
@@ -305,18 +304,7 @@ class EngineDryRun(TalliedDryRun):
             raise failures[0]
 
     def _count_all(self) -> None:
-        self.tally = _counters(self._network)
-
-
-def _counters(network: MemoryNetwork) -> Tally:
-    """What all parties have sent so far."""
-    of = [network.traffic(party) for party in range(network.parties)]
-    return Tally(
-        [party.rounds for party in of],
-        [party.bytes_sent for party in of],
-        [party.messages_sent for party in of],
-        max((party.proofs for party in of), default=0),
-    )
+        self.tally = self._network.tally()
 
 
 def _blank_counts(facts: StudyFacts, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:

@@ -1,6 +1,6 @@
 """What an alignment will cost each party, whatever the method: for `plan`, before anything runs.
 
-Exact where the method's cost is (`cost`, `dh2.cost`, `merge3.cost`, tests): payload bytes sent by each party,
+Exact where the method's cost is (`cost`, `dh2.cost`, `merge3.counted`, tests): payload bytes sent by each party,
 rounds, exponentiations. Seconds are of one core of the machine that the constants were measured on, and
 rough.
 """

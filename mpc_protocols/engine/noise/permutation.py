@@ -17,8 +17,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.prg import Reader
+
 PACKED = 1 << 18
 """Longest permutation that is drawn from keys with their place in them."""
+
+
+def permutation_of(count: int, reader: Reader) -> NDArray[np.int64]:
+    """A permutation out of the next bytes of a stream; blank if the stream is."""
+    return blank(count, np.int64) if reader.is_blank else uniform_permutation(count, reader.fill)
 
 
 def uniform_permutation(count: int, fill: Callable[[NDArray[np.uint64]], None]) -> NDArray[np.int64]:

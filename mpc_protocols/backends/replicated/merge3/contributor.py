@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.backends.replicated.merge3.delivery import holders, receive_all
-from mpc_protocols.backends.replicated.merge3.keys import Keys, recognised
+from mpc_protocols.backends.replicated.merge3.keys import Keys
 from mpc_protocols.backends.replicated.merge3.lists import blocks, send_list
 from mpc_protocols.backends.replicated.merge3.public import (
     COUNT_BYTES,
@@ -17,6 +17,7 @@ from mpc_protocols.backends.replicated.merge3.public import (
     check_size,
     table_digest,
 )
+from mpc_protocols.engine.arrays import receive_array
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.wire import Wire
@@ -38,19 +39,19 @@ def contribute(
     sizes, count = counts[:-1], counts[-1]
     for side, announced in enumerate(sizes):
         check_size(spec, context, side, announced, context.name(teller))
-    if sizes[context.side(wire.me) or 0] != size or not len(np.unique(own.words)) <= count <= sum(sizes):
+    if sizes[context.side(wire.me) or 0] != size or not own.distinct <= count <= sum(sizes):
         raise ProtocolAborted(
             f"Party {context.name(teller)} announced a union that does not fit the sets; the alignment was "
             "stopped."
         )
-    union = np.empty(count, np.uint64)
+    union = np.empty_like(own.words, shape=count)
     for block in blocks(count):
-        union[block] = np.frombuffer(wire.receive(teller, union[block].nbytes), np.uint64)
-    received = receive_all(wire, index, size, spec.malicious)
+        union[block] = receive_array(wire, teller, len(union[block]), np.uint64)
+    received = receive_all(wire, index, own.words, spec.malicious)
     table = table_digest(sid, sizes, union)
     for peer, peers_table in enumerate(tables):
         if peers_table != table:
             raise ProtocolAborted(
                 f"Party {context.name(peer)} did not arrive at the same union; the alignment was stopped."
             )
-    return Alignment(count, recognised(own, received, union, len(context.owners)), table)
+    return Alignment(count, own.recognised(received, union, len(context.owners)), table)

@@ -25,6 +25,7 @@ from mpc_protocols.backends.replicated.merge3.lists import blocks
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.copies import DIGEST_BYTES, digest
 from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.engine.arrays import receive_array
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.wire import Wire
@@ -68,15 +69,18 @@ def receive(trio: Trio, mixed: Sequence[BitShare], places: Places, checked: bool
     return np.stack([x.own[places] ^ x.next[places] ^ rest for x, rest in zip(mixed, third, strict=True)])
 
 
-def receive_all(wire: Wire, index: int, size: int, checked: bool) -> Words:
-    """A contributor's rows, (2, size). Raises `ProtocolAborted` if the holders of a component disagree."""
-    received = np.zeros((2, size), np.uint64)
+def receive_all(wire: Wire, index: int, own: Words, checked: bool) -> Words:
+    """A contributor's rows, (2, n). own: the words that it has shared, (n,).
+
+    Raises `ProtocolAborted` if the holders of a component disagree.
+    """
+    received = np.zeros_like(own, shape=(2, len(own)))
     senders = range(3) if checked else holders(index)[:2]
-    for block in blocks(size):
+    for block in blocks(len(own)):
         part = received[:, block]
         digests = []
         for sender in senders:
-            came = np.frombuffer(wire.receive(sender, part.nbytes), np.uint64).reshape(part.shape)
+            came = receive_array(wire, sender, part.shape, np.uint64)
             part ^= came
             if checked:
                 digests.append((digest(came), bytes(wire.receive(sender, DIGEST_BYTES))))

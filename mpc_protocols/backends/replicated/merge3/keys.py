@@ -36,6 +36,31 @@ class Keys:
     words: Words
     order: NDArray[np.int64]
 
+    @property
+    def distinct(self) -> int:
+        """Different keys."""
+        return len(np.unique(self.words))
+
+    def recognised(self, received: Words, union: Words, owners: int) -> NDArray[np.int64]:
+        """The row of each of the owner's entries. received: (2, n), words and names in any order.
+
+        Raises `ProtocolAborted` unless the words are the owner's own and the names in the union.
+        """
+        shift = np.uint64(label_bits(owners))
+        plain = index_reversed(received[0]) >> shift << shift
+        order = np.argsort(plain, kind="stable")
+        found = received[1][order]
+        places = np.minimum(np.searchsorted(union, found), max(0, len(union) - 1))
+        if not np.array_equal(plain[order], index_reversed(self.words)) or not np.array_equal(
+            union[places], found
+        ):
+            raise ProtocolAborted(
+                "The computing parties did not return this party's own records; start the run again."
+            )
+        rows = np.empty(len(found), np.int64)
+        rows[self.order] = places
+        return rows
+
 
 def label_bits(owners: int) -> int:
     """Bits of a word that name its owner."""
@@ -59,24 +84,3 @@ def keys_of(entries: Sequence[bytes], sid: bytes, owners: int) -> Keys:
     plain = hashed >> shift << shift
     order = np.argsort(plain, kind="stable")
     return Keys(index_reversed(plain[order]), order.astype(np.int64, copy=False))
-
-
-def recognised(own: Keys, received: Words, union: Words, owners: int) -> NDArray[np.int64]:
-    """The row of each of an owner's entries. received: (2, n), words and names in any order.
-
-    Raises `ProtocolAborted` unless the words are the owner's own and the names in the union.
-    """
-    shift = np.uint64(label_bits(owners))
-    plain = index_reversed(received[0]) >> shift << shift
-    order = np.argsort(plain, kind="stable")
-    found = received[1][order]
-    places = np.minimum(np.searchsorted(union, found), max(0, len(union) - 1))
-    if not np.array_equal(plain[order], index_reversed(own.words)) or not np.array_equal(
-        union[places], found
-    ):
-        raise ProtocolAborted(
-            "The computing parties did not return this party's own records; start the run again."
-        )
-    rows = np.empty(len(found), np.int64)
-    rows[own.order] = places
-    return rows

@@ -46,7 +46,7 @@ class Input:
         """owner: its number on the wire. index: its place among the owners that contribute, None if it
         computes. own: the words, at the owner itself. Receives the seeds that are due here."""
         self.trio, self.owner, self.index = trio, owner, index
-        self.share = BitShare(np.zeros(size, np.uint64), np.zeros(size, np.uint64))
+        self.share = BitShare(*(trio.zeros(size, np.uint64) for _ in range(2)))
         if index is None:
             operation = trio.operation()
             if own is not None:

@@ -10,7 +10,7 @@ from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
-    from mpc_protocols.backends.replicated.merge3 import cost, keys, protocol, tags
+    from mpc_protocols.backends.replicated.merge3 import counted, keys, protocol, tags
     from mpc_protocols.backends.replicated.proved import dry_run, gates
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu import forecast
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
 else:
-    cost = Later("mpc_protocols.backends.replicated.merge3.cost")
+    counted = Later("mpc_protocols.backends.replicated.merge3.counted")
     dry_run = Later("mpc_protocols.backends.replicated.proved.dry_run")
     forecast = Later("mpc_protocols.psu.forecast")
     gates = Later("mpc_protocols.backends.replicated.proved.gates")
@@ -77,7 +77,7 @@ class Merge3(AlignmentMethod):
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> forecast.Forecast:
-        tally, products = cost.merge3_cost(context, spec, lengths, union, columns)
+        tally, products = counted.merge3_cost(context, spec, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
         seconds = {
             number: forecast.HASH_S * local.get(number, 0)

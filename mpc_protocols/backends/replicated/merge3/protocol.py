@@ -16,7 +16,7 @@ lengths N_i:
 Who learns what: everybody all N_i and u, an owner also its own rows; the proof, what a liar can do, and
 figures: there. Threat model: semi-honest, at most one of the three computing parties corrupted, with any
 number of contributors; if the specification says so, one that deviates (`proved`). Assumption: `prg`. Cost:
-`cost`; 160 bytes of memory an entry of all lists at a computing party.
+`counted`; 160 bytes of memory an entry of all lists at a computing party.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.replicated.merge3.announced import AnnouncedParty
 from mpc_protocols.backends.replicated.merge3.contributor import contribute
 from mpc_protocols.backends.replicated.merge3.delivery import hand_over, holders, receive
-from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of, label_bits, recognised
+from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of, label_bits
 from mpc_protocols.backends.replicated.merge3.lists import BLOCK, Input, blocks
 from mpc_protocols.backends.replicated.merge3.public import (
     COUNT_BYTES,
@@ -106,14 +106,14 @@ class ComputingParty(AnnouncedParty):
         named, marked = self.name(words)
         (names,), rows_of = self.shuffled([marked], first=1), self.shuffled([words, named])
         self.judge()
-        union = self.union(names)
+        union = self.union(self._opened(names))
         table = table_digest(self.sid, self.sizes, union)
         self.compare(table, "did not arrive at the same union")
         received = self.deliver(rows_of, union, table)
         rows = (
             np.zeros(0, np.int64)
             if self.own is None
-            else recognised(self.own, received, union, len(self.sizes))
+            else self.own.recognised(received, union, len(self.sizes))
         )
         return Alignment(len(union), rows, table)
 
@@ -157,9 +157,8 @@ class ComputingParty(AnnouncedParty):
     def judge(self) -> None:
         """Called before anything is opened."""
 
-    def union(self, names: BitShare) -> Words:
-        """All groups' names, opened to the three and sorted."""
-        opened = self._opened(names)
+    def union(self, opened: Words) -> Words:
+        """All groups' names, sorted. opened: all names, to the three."""
         union = np.sort(opened[opened & _FIRST == 0])
         if (union[1:] == union[:-1]).any():
             raise ProtocolAborted("Two records drew the same name by chance; start the run again.")
@@ -168,9 +167,7 @@ class ComputingParty(AnnouncedParty):
     def deliver(self, mixed: Sequence[BitShare], union: Words, table: bytes) -> Words:
         """Every row of words and names, which are in a secret order, to its owner; this party's own, shape
         (2, n)."""
-        labels = self._opened_labels(mixed[0])
-        if not np.array_equal(np.bincount(labels, minlength=len(self.sizes)), self.sizes):
-            raise ProtocolAborted("The merged list is not made of the announced ones; start the run again.")
+        places = self.places(self._opened_labels(mixed[0]))
         for outsider in self.outside:
             self.wire.send(outsider, table)
             if self.wire.me == holders(self.outside.index(outsider))[2]:
@@ -180,8 +177,7 @@ class ComputingParty(AnnouncedParty):
                 )
                 for block in blocks(len(union)):
                     self.trio.send(outsider, union[block])
-        places = [np.flatnonzero(labels == side) for side in range(len(self.sizes))]
-        received = np.empty((2, 0 if self.side is None else self.sizes[self.side]), np.uint64)
+        received = np.empty_like(mixed[0].own, shape=(2, 0 if self.side is None else self.sizes[self.side]))
         for start in range(0, max(self.sizes, default=0), BLOCK):
             for owner, own_places in zip(self.context.owners, places, strict=True):
                 index = self.outside.index(owner.number) if owner.number in self.outside else None
@@ -191,6 +187,12 @@ class ComputingParty(AnnouncedParty):
                 here = places[self.side][start : start + BLOCK]
                 received[:, start : start + len(here)] = receive(self.trio, mixed, here, self.spec.malicious)
         return received
+
+    def places(self, labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Of every owner, the places of the rows that bear its label."""
+        if not np.array_equal(np.bincount(labels, minlength=len(self.sizes)), self.sizes):
+            raise ProtocolAborted("The merged list is not made of the announced ones; start the run again.")
+        return [np.flatnonzero(labels == side) for side in range(len(self.sizes))]
 
     def _label_mask(self) -> int:
         return int(index_reversed(np.array([(1 << label_bits(len(self.sizes))) - 1], np.uint64))[0])
@@ -204,7 +206,7 @@ class ComputingParty(AnnouncedParty):
         return and_public(drawn, ~np.asarray(_FIRST))
 
     def _opened(self, words: BitShare) -> Words:
-        out = np.empty(len(words), np.uint64)
+        out = np.empty_like(words.own)
         for block in blocks(len(words)):
             out[block] = open_bits(self.trio, words[block])
         return out
@@ -212,7 +214,7 @@ class ComputingParty(AnnouncedParty):
     def _opened_labels(self, words: BitShare) -> NDArray[np.int64]:
         """The owner of each row; a byte a row is opened."""
         count = len(words)
-        packed = np.zeros((2, -(-count // 8) * 8), np.uint8)
+        packed = np.zeros_like(words.own, np.uint8, shape=(2, -(-count // 8) * 8))
         for out, part in zip(packed, (words.own, words.next), strict=True):
             out[:count] = index_reversed(part) & np.uint64((1 << label_bits(len(self.sizes))) - 1)
         return self._opened(BitShare(*packed.view(np.uint64))).view(np.uint8)[:count].astype(np.int64)

@@ -8,7 +8,7 @@ Everything as in `protocol`, and
     order      each owner's list is in order, or the run ends with its name, before anything else is opened (`order`)
     delivery   with the hash of the second holder (`delivery`)
 
-Cost: `cost`. 7 rounds for each proof of ANDs, 3 a shuffle and 7 for the proof of both, and those of the
+Cost: `counted`. 7 rounds for each proof of ANDs, 3 a shuffle and 7 for the proof of both, and those of the
 lists' order.
 """
 

@@ -57,7 +57,7 @@ def common_salt(wire: Wire, context: Context, sid: bytes) -> bytes:
 
 def check_keys(own: Keys, spec: AlignmentSpec) -> None:
     """Abort, before anything is sent, if two of this owner's identifiers have one key."""
-    if spec.adjacency == "replace" and len(np.unique(own.words)) < len(own.words):
+    if spec.adjacency == "replace" and own.distinct < len(own.words):
         raise ProtocolAborted(
             "Two identifiers of this party were taken for one, by chance; start the run again."
         )

@@ -28,7 +28,8 @@ from mpc_protocols.backends.replicated.merge3.announced import AnnouncedParty
 from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of
 from mpc_protocols.backends.replicated.merge3.lists import BLOCK, blocks
 from mpc_protocols.backends.replicated.merge3.public import COUNT_BYTES
-from mpc_protocols.engine.noise.permutation import uniform_permutation
+from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.noise.permutation import permutation_of
 from mpc_protocols.engine.prg import Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
@@ -87,7 +88,7 @@ class TagParty(AnnouncedParty):
         """At an owner: the row of each entry, and how many rows there are."""
         trio, third, count = self.trio, self.third, sum(self.sizes)
         other = 3 - third - trio.me
-        both = uniform_permutation(count, self._reader(other, self.places).fill)
+        both = permutation_of(count, self._reader(other, self.places))
         mine, theirs = np.split(both, self.sizes[:1])[:: -1 if self.side else 1]
         shown = self._reader(other, self.cover).draw(count, np.uint64)
         shown[mine] ^= own.words
@@ -95,7 +96,7 @@ class TagParty(AnnouncedParty):
             trio.send(third, shown[block])
         covers = self._swapped(other, self._mask(third)[theirs], len(mine))
         union = int.from_bytes(self.wire.receive(third, COUNT_BYTES), "big")
-        found = np.empty(count, np.uint32)
+        found = trio.zeros(count, np.uint32)
         for block in blocks(count):
             found[block] = trio.receive(third, len(found[block]), np.uint32)
         return self._rows(own, (found[mine] ^ covers).astype(np.int64), union), union
@@ -103,26 +104,30 @@ class TagParty(AnnouncedParty):
     def answer(self) -> int:
         """At the third party: how many rows there are."""
         count = sum(self.sizes)
-        tags = np.zeros(count, np.uint64)
+        tags = self.trio.zeros(count, np.uint64)
         owners = [owner.number for owner in self.context.owners]
         for block in blocks(count):
             for owner in owners:
                 tags[block] ^= self.trio.receive(owner, len(tags[block]), np.uint64)
-        distinct, which = np.unique(tags, return_inverse=True)
-        rows = permutation(len(distinct)).astype(np.uint32)[which]
+        rows, union = self.numbered(tags)
         masked = [
             (owner, rows ^ self._mask(other)) for owner, other in zip(owners, owners[::-1], strict=True)
         ]
         for owner in owners:
-            self.wire.send(owner, len(distinct).to_bytes(COUNT_BYTES, "big"))
+            self.wire.send(owner, union.to_bytes(COUNT_BYTES, "big"))
         for block in blocks(count):
             for owner, sent in masked:
                 self.trio.send(owner, sent[block])
-        return len(distinct)
+        return union
+
+    def numbered(self, tags: Words) -> tuple[Rows, int]:
+        """A row of every tag, one of each different one, in an order that only this party knows; how many there are."""
+        distinct, which = np.unique(tags, return_inverse=True)
+        return permutation(len(distinct)).astype(np.uint32)[which], len(distinct)
 
     def _swapped(self, other: int, sent: Rows, count: int) -> Rows:
         """What the other owner sends of this party's places; blocks go both ways in turn."""
-        received = np.empty(count, np.uint32)
+        received = self.trio.zeros(count, np.uint32)
         for start in range(0, max(len(sent), count), BLOCK):
             part = received[start : start + BLOCK]
             self.trio.send(other, sent[start : start + BLOCK])
@@ -145,7 +150,7 @@ class TagParty(AnnouncedParty):
                 f"Party {self.context.name(self.third)} returned rows that do not fit this party's records; the alignment "
                 "was stopped."
             )
-        order = uniform_permutation(union, self._reader(3 - self.third - self.trio.me, self.order).fill)
+        order = permutation_of(union, self._reader(3 - self.third - self.trio.me, self.order))
         rows = np.empty(len(found), np.int64)
         rows[own.order] = order[found]
         return rows

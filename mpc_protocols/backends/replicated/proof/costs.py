@@ -3,14 +3,13 @@ receiver, bytes)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
 from mpc_protocols.backends.replicated.proof.bit_products.form import Form, ProofSizes
 from mpc_protocols.backends.replicated.proof.bit_products.products import VARIABLES
 from mpc_protocols.backends.replicated.proof.field import BLOCK
-from mpc_protocols.backends.replicated.proof.inner_products import ELEMENT, message_pieces
 from mpc_protocols.backends.replicated.proof.matrix_products.galois import RING
 from mpc_protocols.backends.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
 from mpc_protocols.backends.replicated.proof.verdict import VERDICT_BYTES
@@ -22,22 +21,6 @@ Row = Sequence[tuple[int, int]]
 """What every party i sends in a step: (to i + offset, bytes)."""
 _COIN: Final[list[Row]] = [[(_LEFT, DIGEST_BYTES), (_RIGHT, DIGEST_BYTES)]] * 2
 _VERDICT: Final[Row] = [(_LEFT, VERDICT_BYTES), (_RIGHT, VERDICT_BYTES)]
-
-
-def coin_steps() -> list[list[tuple[int, int, int]]]:
-    """`coins.toss`."""
-    return _alike(_COIN)
-
-
-def word_proof_steps(products: int) -> list[list[tuple[int, int, int]]]:
-    """`inner_products.prove`, of claims of so many products each."""
-    first, *rest = [ELEMENT * (piece.stop - piece.start) for piece in message_pieces(products)]
-    opening = [(_RIGHT, ELEMENT), (_LEFT, BLOCK), (_RIGHT, first)]
-    return _alike([[(_RIGHT, ELEMENT)], *_COIN, opening, *([(_RIGHT, size)] for size in rest), _VERDICT])
-
-
-def _alike(rows: Iterable[Row]) -> list[list[tuple[int, int, int]]]:
-    return [[(i, (i + offset) % 3, size) for i in range(3) for offset, size in row] for row in rows]
 
 
 def proof_steps(

@@ -79,7 +79,7 @@ def prove(trio: Trio, claims: Claims, public: bytes, wrong: str) -> None:
     trio.send(trio.right, np.array([claims.right_share ^ product(factor, given)], np.uint64))
     tag_key = trio.own_mask(BLOCK, np.uint8, tagging).tobytes()
     trio.wire.send(trio.left, message_tag(tag_key, [claims.right ^ times(factor, mask)]))
-    seen = np.empty(count, np.uint64)
+    seen = np.empty_like(claims.held_left)
     pieces = list(message_pieces(count))
     trio.send(trio.right, hidden[pieces[0]])
     trio.turn()
@@ -101,8 +101,8 @@ def message_pieces(count: int) -> Iterator[slice]:
 
 
 def _factor(coin: bytes) -> int:
-    """A uniform element that is not zero."""
+    """A uniform element that is not zero, but of a blank coin."""
     reader = stream(coin, b"factor")
-    while not (factor := int(reader.draw(1, np.uint64)[0])):
+    while not (factor := int(reader.draw(1, np.uint64)[0])) and not reader.is_blank:
         pass
     return factor

@@ -18,6 +18,7 @@ from functools import reduce
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words, to_planes
+from mpc_protocols.engine.blank import Blank
 
 BITS = 64
 _LOW = (1 << BITS) - 1
@@ -27,7 +28,9 @@ _PIECE = 1 << 15
 
 
 def inner(x: Words, y: Words) -> int:
-    """The sum of x[k] y[k], of shape (n,) each."""
+    """The sum of x[k] y[k], of shape (n,) each; 0 if one is blank."""
+    if isinstance(x, Blank) or isinstance(y, Blank):
+        return 0
     sums = np.zeros((BITS, BITS), np.uint64)
     for start in range(0, len(x), _PIECE):
         left, right = (to_planes(operand[start : start + _PIECE], BITS) for operand in (x, y))
@@ -48,6 +51,8 @@ def product(a: int, b: int) -> int:
 
 def times(element: int, words: Words) -> Words:
     """element times each word: shape (n,)."""
+    if isinstance(words, Blank):
+        return words
     powers = [element]
     for _ in range(BITS - 1):
         powers.append(_reduced(powers[-1] << 1))

@@ -27,9 +27,10 @@ from mpc_protocols.backends.replicated.proved.vertical.counted import CountedVer
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
-from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.blank import BlankBytes, blank
 from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
@@ -66,6 +67,31 @@ class CountedTrio:
         travelling = self.tally.leave(transfers)
         self.turn()
         self.tally.arrive(travelling)
+
+    def count_proof(self) -> None:
+        """See `Wire`."""
+        self.tally.proofs += 1
+
+
+class WiredTrio(CountedTrio):
+    """One party's part of these messages, on a wire that counts."""
+
+    def __init__(self, trio: Trio) -> None:
+        self.me, self.left, self.right = trio.me, trio.left, trio.right
+        self.latency_bytes, self.turn = trio.latency_bytes, alone
+        self._wire = trio.wire
+
+    def send(self, transfers: Sequence[tuple[int, int, int]]) -> None:
+        for sender, receiver, size in transfers:
+            if size and sender == self.me:
+                self._wire.send(receiver, BlankBytes(size))
+        self.turn()
+        for sender, receiver, size in transfers:
+            if size and receiver == self.me:
+                self._wire.receive(sender, size)
+
+    def count_proof(self) -> None:
+        self._wire.count_proof()
 
 
 class CountedGates(ProvedGates):
@@ -163,7 +189,7 @@ class CountedGates(ProvedGates):
             part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), []
         self.most_unproved = max(self.most_unproved, due)
         if due or matrices:
-            self._counted.tally.proofs += 1
+            self._counted.count_proof()
             for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):
                 self._counted.send(transfers)
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.agreement import announce
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import Link
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive
@@ -80,6 +81,10 @@ class Trio(Link):
     def next_reader(self, operation: int) -> Reader:
         """The stream of `next_mask`, to be read in pieces."""
         return self._next.reader(operation)
+
+    def zeros(self, count: int, dtype: UInt) -> Elements:
+        """Public zeros, to be overwritten; blank where the masks are."""
+        return blank(count, dtype) if self._own.is_blank else np.zeros(count, dtype)
 
     def zero_ring(self, shape: int | tuple[int, ...], dtype: UInt) -> Elements:
         """This party's part of a fresh additive sharing of zeros."""

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import Words
 
@@ -62,7 +63,7 @@ def greater(gates: TrioBitGates, a: BitShare, b: BitShare) -> BitShare:
     upper = tuple(x.view(np.uint32)[1::2] for x in (a.own, a.next))
     decided = _and(gates, _lanes(same, np.uint32, 1), _apply(np.bitwise_xor, upper, _lanes(z, np.uint32, 0)))
     g = _apply(np.bitwise_xor, upper, decided)
-    p = _apply(np.ascontiguousarray, _lanes(z, np.uint32, 1))  # taken apart below, so no view
+    p = _apply(contiguous, _lanes(z, np.uint32, 1))  # taken apart below, so no view
     for dtype in (np.uint16, np.uint8):
         p_hi, p_lo, g_hi, g_lo = (
             _apply(lambda x, h=h, d=dtype: x.view(d)[h::2], x) for x in (p, g) for h in (1, 0)
@@ -117,9 +118,7 @@ def _lanes(x: BitShare, dtype: type[np.unsignedinteger[Any]], half: int) -> Lane
 def _and(gates: TrioBitGates, x: Lanes, y: Lanes) -> Lanes:
     """x AND y of narrower words whose bytes fill whole 64-bit words; 1 round."""
     dtype = x[0].dtype
-    left, right = (
-        BitShare(*(np.ascontiguousarray(part).view(np.uint64) for part in lanes)) for lanes in (x, y)
-    )
+    left, right = (BitShare(*(contiguous(part).view(np.uint64) for part in lanes)) for lanes in (x, y))
     z = gates.and_bits(left, right)
     return z.own.view(dtype), z.next.view(dtype)
 

@@ -76,8 +76,8 @@ def packed(flags: BitShare) -> BitShare:
     size = -(-len(flags) // 64) * 8
 
     def component(words: Words) -> Words:
-        out = np.zeros(size, np.uint8)
         bits = np.packbits((words & np.uint64(1)).astype(np.uint8))
+        out = np.zeros_like(bits, shape=size)
         out[: len(bits)] = bits
         return out.view(np.uint64)
 

@@ -30,6 +30,7 @@ import numpy as np
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import ALL, BitShare
 from mpc_protocols.backends.replicated.sorting.comparison import greater
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bitslice import Words
 
 BATCH = 1 << 18
@@ -167,7 +168,7 @@ def _bitonic(gates: TrioBitGates, first: BitShare, second: BitShare) -> Words:
     """(first, descending)(second, ascending)(+infinity up to a multiple of ROW): both components, shape (2,
     n)."""
     length = len(first) + len(second)
-    x = np.zeros((2, padded(length)), np.uint64)
+    x = np.zeros_like(first.own, shape=(2, padded(length)))
     for part, a, b in zip(x, (first.own, first.next), (second.own, second.next), strict=True):
         part[: len(first)], part[len(first) : length] = a[::-1], b
     if gates.trio.me != 1:
@@ -176,13 +177,13 @@ def _bitonic(gates: TrioBitGates, first: BitShare, second: BitShare) -> Words:
 
 
 def _transposed(x: Words, rows: int, columns: int) -> Words:
-    return np.ascontiguousarray(x.reshape(2, rows, columns).transpose(0, 2, 1)).reshape(2, -1)
+    return contiguous(x.reshape(2, rows, columns).transpose(0, 2, 1)).reshape(2, -1)
 
 
 def _exchange(gates: TrioBitGates, states: Sequence[Words], batch: Sequence[tuple[int, Piece]]) -> None:
     """The comparators of one batch, in place."""
     ends = [piece.ends(states[which]) for which, piece in batch]
-    operands = np.zeros((2, 2, comparators(batch)), np.uint64)
+    operands = np.zeros_like(states[0], shape=(2, 2, comparators(batch)))
     start = 0
     for pair in ends:
         stop = start + pair[0].shape[1] * pair[0].shape[2]

@@ -36,7 +36,7 @@ from mpc_protocols.backends.replicated.proof.word_field import inner
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.noise.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import permutation_of
 from mpc_protocols.engine.prg import binding
 
 Order = NDArray[np.int64]
@@ -99,7 +99,7 @@ class ProvedShuffle:
             trio.turn()
             return [self._received(x, a, b) for x in columns]
         reader = trio.next_reader(operation) if trio.me == a else trio.own_reader(operation)
-        order = uniform_permutation(count, reader.fill)
+        order = permutation_of(count, reader)
         mixed = []
         for x in columns:
             masks = reader.draw(count, np.uint64), reader.draw(count, np.uint64)
@@ -117,7 +117,7 @@ class ProvedShuffle:
 
     def _received(self, x: BitShare, a: int, b: int) -> BitShare:
         """At C: a column's new components."""
-        own, following = np.empty(len(x), np.uint64), np.empty(len(x), np.uint64)
+        own, following = np.empty_like(x.own), np.empty_like(x.own)
         for sender, part in ((a, following), (b, own)):
             for piece in message_pieces(len(x)):
                 part[piece] = self.trio.receive(sender, len(part[piece]), np.uint64)
@@ -135,7 +135,7 @@ class ProvedShuffle:
             weights = reader.draw(permuting.rows, np.uint64)
             knower = 0 if permuting.by_left else 1
             if permuting.order is not None:
-                moved = np.empty(permuting.rows, np.uint64)
+                moved = np.empty_like(weights)
                 moved[permuting.order] = weights
                 operands[knower].append(moved)
             if len(permuting.x) == permuting.rows:

@@ -27,7 +27,7 @@ import numpy as np
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.noise.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import permutation_of
 
 BLOCK = 1 << 19
 """Words of one message."""
@@ -39,8 +39,7 @@ def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[Bit
     a, b, c = ((first + i) % 3 for i in range(3))
     orders, masks, results = trio.operation(), trio.operation(), trio.operation()
     by_own, by_next = (
-        uniform_permutation(count, reader.fill)
-        for reader in (trio.own_reader(orders), trio.next_reader(orders))
+        permutation_of(count, reader) for reader in (trio.own_reader(orders), trio.next_reader(orders))
     )
     own_mask, next_mask = trio.own_reader(masks), trio.next_reader(masks)
     own_new, next_new = trio.own_reader(results), trio.next_reader(results)
@@ -56,11 +55,11 @@ def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[Bit
             _send(trio, c, (x.next ^ own_mask.draw(count, np.uint64))[by_own])
             trio.turn()
             mine = own_new.draw(count, np.uint64)
-            shuffled.append(BitShare(mine, _joined(trio, c, _receive(trio, a, count)[by_next] ^ mine)))
+            shuffled.append(BitShare(mine, _joined(trio, c, _receive(trio, a, x.own)[by_next] ^ mine)))
         else:  # own: the key of B and C, next: of C and A
             trio.turn()
             mine = next_new.draw(count, np.uint64)
-            mixed = (_receive(trio, b, count) ^ next_mask.draw(count, np.uint64))[by_next]
+            mixed = (_receive(trio, b, x.own) ^ next_mask.draw(count, np.uint64))[by_next]
             shuffled.append(BitShare(_joined(trio, b, mixed[by_own] ^ mine), mine))
     return shuffled
 
@@ -70,9 +69,10 @@ def _send(trio: Trio, peer: int, words: Words) -> None:
         trio.send(peer, words[start : start + BLOCK])
 
 
-def _receive(trio: Trio, peer: int, count: int) -> Words:
-    words = np.empty(count, np.uint64)
-    for start in range(0, count, BLOCK):
+def _receive(trio: Trio, peer: int, like: Words) -> Words:
+    """As many words as another array has."""
+    words = np.empty_like(like)
+    for start in range(0, len(words), BLOCK):
         part = words[start : start + BLOCK]
         part[:] = trio.receive(peer, len(part), np.uint64)
     return words

@@ -16,12 +16,19 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
-from mpc_protocols.backends.replicated.sorting import comparison, costs, grouping, merging, shuffle
+from mpc_protocols.backends.replicated.sorting import comparison, grouping, merging, shuffle
 from mpc_protocols.backends.replicated.sorting.comparison import index_reversed
-from mpc_protocols.engine.tally import Tally
+from mpc_protocols.engine.blank import Blank, blank
+from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Traffic
-from tests.mpc_protocols.backends.replicated.trio_run import deal_bits, parity, run_trio, without_a_key
+from tests.mpc_protocols.backends.replicated.trio_run import (
+    blanks,
+    deal_bits,
+    parity,
+    run_trio,
+    without_a_key,
+)
 
 Array = NDArray[np.uint64]
 ONES = np.uint64(2**64 - 1)
@@ -32,12 +39,18 @@ def words(count: int, top: int = 2**64 - 1) -> Array:
     return RNG.integers(0, top, count, dtype=np.uint64, endpoint=True)
 
 
-def assert_cost(traffic: Sequence[Traffic], play: Callable[[Tally], None]) -> None:
-    tally = Tally.of()
-    play(tally)
-    assert [t.bytes_sent for t in traffic] == tally.sent
-    assert [t.messages_sent for t in traffic] == tally.messages
-    assert [t.rounds for t in traffic] == tally.clocks
+def run_counted(body: Callable[..., Any], *shares: Sequence[BitShare]) -> tuple[list[Any], list[Traffic]]:
+    """Results and traffic of body(trio, a share of each), which sends the same where shares have no content."""
+    found, traffic = run_trio(lambda trio: body(trio, *(of[trio.me] for of in shares)))
+    without = [blanks(of) for of in shares]
+    results, counted = run_trio(
+        lambda trio: body(trio, *(of[trio.me] for of in without)), network=BlankNetwork(3)
+    )
+    assert counted == traffic
+    for result in results:
+        for one in result if isinstance(result, list) else [result]:
+            assert all(isinstance(part, Blank) or part.size <= 1 for part in one.parts)
+    return found, traffic
 
 
 def test_index_reversal() -> None:
@@ -76,20 +89,21 @@ def test_greater_and_equal() -> None:
     """Against integers, all three components random; `ignored` bits do not matter; rounds and bytes."""
     a, b = extremes()
     x, y = deal_bits(index_reversed(a), RNG), deal_bits(index_reversed(b), RNG)
-    shares, traffic = run_trio(lambda trio: comparison.greater(TrioBitGates(trio), x[trio.me], y[trio.me]))
+    shares, traffic = run_counted(lambda trio, a, b: comparison.greater(TrioBitGates(trio), a, b), x, y)
     np.testing.assert_array_equal(parity(shares), np.where(a > b, ONES, np.uint64(0)))
-    assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a)))
     assert traffic[0].rounds == 7 and traffic[0].bytes_sent / len(a) == pytest.approx(19.6, abs=0.05)
     for ignored in (0, 1, 1 << 63 | 7, 2**64 - 1):
-        shares, traffic = run_trio(
+        shares, traffic = run_counted(
             partial(
-                lambda ignored, trio: comparison.equal(TrioBitGates(trio), x[trio.me], y[trio.me], ignored),
+                lambda ignored, trio, a, b: comparison.equal(TrioBitGates(trio), a, b, ignored),
                 ignored,
-            )
+            ),
+            x,
+            y,
         )
         same = (index_reversed(a) ^ index_reversed(b)) & np.uint64(~ignored & 2**64 - 1) == 0
         np.testing.assert_array_equal(parity(shares), np.where(same, ONES, np.uint64(0)))
-        assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a), costs.EQUAL))
+        assert traffic[0].rounds == 6 and traffic[0].bytes_sent / len(a) == pytest.approx(7.9, abs=0.05)
 
 
 LENGTHS = [
@@ -119,11 +133,8 @@ def test_merge(lengths: tuple[int, ...], limit: int) -> None:
     """The sorted list of all, whatever the lengths and batches; many equal words; exact cost."""
     lists = [np.sort(words(n, 30 if n % 2 else 2**64 - 1)) for n in lengths]
     shares = [deal_bits(index_reversed(x), RNG) for x in lists]
-    merged, traffic = run_trio(
-        lambda trio: merging.merge(TrioBitGates(trio), [x[trio.me] for x in shares], limit)
-    )
+    merged, _ = run_counted(lambda trio, *of: merging.merge(TrioBitGates(trio), of, limit), *shares)
     np.testing.assert_array_equal(index_reversed(parity(merged)), np.sort(np.concatenate(lists)))
-    assert_cost(traffic, lambda tally: costs.merge(costs.GateTally(tally), lengths, limit))
 
 
 @settings(max_examples=40, deadline=None)
@@ -147,9 +158,10 @@ def test_comparators_at_a_hundred_thousand() -> None:
     n = 200_000
     count = sum(sum(piece.count for _, piece in batch) for _, batch in merging.schedule([n], merging.BATCH))
     assert 0.94 < count / (n / 2 * np.log2(n)) <= 1.0
-    tally = Tally.of()
-    costs.merge(costs.GateTally(tally), (n // 2, n // 2))
-    assert max(tally.sent) < 48e6 and tally.rounds == 8 * 18
+    half = blank(n // 2, np.uint64)
+    lists = [BitShare(half, half)] * 2
+    _, traffic = run_trio(lambda trio: merging.merge(TrioBitGates(trio), lists), network=BlankNetwork(3))
+    assert max(t.bytes_sent for t in traffic) < 48e6 and traffic[0].rounds == 8 * 18
 
 
 @pytest.mark.parametrize(
@@ -165,14 +177,12 @@ def test_groups(count: int, longest: int, limit: int) -> None:
     first = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes) if count else np.zeros(0, np.int64)
     named = words(count)
     x, y = deal_bits(values, RNG), deal_bits(named, RNG)
-    flags, traffic = run_trio(lambda trio: grouping.repeats(TrioBitGates(trio), x[trio.me], 7, limit))
+    flags, _ = run_counted(lambda trio, of: grouping.repeats(TrioBitGates(trio), of, 7, limit), x)
     np.testing.assert_array_equal(parity(flags), np.where(first == np.arange(count), np.uint64(0), ONES))
-    assert_cost(traffic, lambda tally: costs.repeats(costs.GateTally(tally), count, limit))
-    out, traffic = run_trio(
-        lambda trio: grouping.spread(TrioBitGates(trio), y[trio.me], flags[trio.me], longest, limit)
+    out, _ = run_counted(
+        lambda trio, names, of: grouping.spread(TrioBitGates(trio), names, of, longest, limit), y, flags
     )
     np.testing.assert_array_equal(parity(out), named[first])
-    assert_cost(traffic, lambda tally: costs.spread(costs.GateTally(tally), count, longest, limit))
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
@@ -181,13 +191,14 @@ def test_shuffle_keeps_rows_together(count: int, first: int, monkeypatch: pytest
     monkeypatch.setattr(shuffle, "BLOCK", 64)
     columns = [words(count), words(count), words(count)]
     shares = [deal_bits(x, RNG) for x in columns]
-    mixed, traffic = run_trio(lambda trio: shuffle.shuffle(trio, [x[trio.me] for x in shares], first))
+    mixed, traffic = run_counted(lambda trio, *of: shuffle.shuffle(trio, of, first), *shares)
     out = [parity([m[i] for m in mixed]) for i in range(3)]
     assert Counter(zip(*(x.tolist() for x in out), strict=True)) == Counter(
         zip(*(x.tolist() for x in columns), strict=True)
     )
     assert count < 65 or not np.array_equal(out[0], columns[0])
-    assert_cost(traffic, lambda tally: costs.mix(tally, count, 3, first))
+    middle = (first + 1) % 3
+    assert [t.bytes_sent for t in traffic] == [8 * 3 * count * (1 + (party == middle)) for party in range(3)]
 
 
 def test_shuffle_is_uniform() -> None:

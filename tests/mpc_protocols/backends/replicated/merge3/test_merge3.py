@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.backends.replicated.merge3 import cost, lists, protocol, tags
+from mpc_protocols.backends.replicated.merge3 import counted, lists, protocol, tags
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import MemoryWire
 from mpc_protocols.psu.functionality import ideal_align
@@ -74,7 +74,7 @@ def test_random_sets(chosen: list[set[int]], shuffle: object) -> None:
 @pytest.mark.parametrize("block", [7, 1 << 18])
 def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes, messages and rounds of every party, also when lists take many blocks."""
-    for module in (lists, protocol, tags, cost):
+    for module in (lists, protocol, tags):
         monkeypatch.setattr(module, "BLOCK", block)
     rng = np.random.default_rng(owners)
     entries = [
@@ -82,7 +82,7 @@ def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.
     ]
     done = merge_lists(entries, owners)
     sizes = [len(e) for e in entries]
-    expected, _ = cost.merge3_cost(context_of(owners), spec_of("merge3"), sizes, done.results[0].n_rows)
+    expected, _ = counted.merge3_cost(context_of(owners), spec_of("merge3"), sizes, done.results[0].n_rows)
     assert [t.bytes_sent for t in done.traffic] == expected.sent
     assert [t.messages_sent for t in done.traffic] == expected.messages
     assert [t.rounds for t in done.traffic] == expected.clocks

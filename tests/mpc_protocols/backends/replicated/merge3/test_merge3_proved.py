@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backends.replicated.merge3 import cost, protocol
+from mpc_protocols.backends.replicated.merge3 import counted, protocol
 from mpc_protocols.backends.replicated.merge3.contributor import contribute
 from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of
 from mpc_protocols.backends.replicated.merge3.proved import ProvedComputingParty
@@ -45,7 +45,7 @@ def test_the_functionality_at_its_cost(owners: tuple[int, ...]) -> None:
     spec = spec_of("merge3", malicious=True)
     assert len({(r.n_rows, r.digest) for r in done.results}) == 1
     assert_ideal(lists, [done.results[i] for i in owners], ideal_align(lists, spec))
-    expected, products = cost.merge3_cost(
+    expected, products = counted.merge3_cost(
         context_of(owners), spec, [len(of) for of in lists], done.results[0].n_rows
     )
     assert [t.bytes_sent for t in done.traffic] == expected.sent
@@ -61,7 +61,7 @@ def test_the_shortest_lists(owners: tuple[int, int], sizes: tuple[int, int]) -> 
     done = merge_lists(lists, owners, malicious=True)
     assert_ideal(lists, [done.results[i] for i in owners], ideal_align(lists, spec_of("merge3")))
     spec = spec_of("merge3", malicious=True)
-    expected, _ = cost.merge3_cost(context_of(owners), spec, sizes, done.results[0].n_rows)
+    expected, _ = counted.merge3_cost(context_of(owners), spec, sizes, done.results[0].n_rows)
     assert [t.rounds for t in done.traffic] == expected.clocks
 
 
@@ -70,7 +70,7 @@ def test_with_dummies_that_occur_twice() -> None:
     rows = [dict(zip(own, done.results[i].rows.tolist(), strict=True)) for own, i in ((X, 0), (Y, 3))]
     assert all(rows[0][person] == rows[1][person] for person in X if person in Y)
     assert len({*rows[0].values(), *rows[1].values()}) == len({*X, *Y}) < done.results[0].n_rows
-    expected, _ = cost.merge3_cost(
+    expected, _ = counted.merge3_cost(
         context_of((0, 3)),
         spec_of("merge3", malicious=True, **NOISY),
         [done.results[i].listed for i in (0, 3)],

@@ -7,7 +7,7 @@ Every statistic's bound is passed by an honest run but with probability 10^-6; t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of
 from mpc_protocols.backends.replicated.merge3.public import STREAM
 from mpc_protocols.backends.replicated.merge3.tags import TagParty, third_party
 from mpc_protocols.backends.replicated.sharing.trio import Trio
-from mpc_protocols.engine.noise.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import permutation_of
 from mpc_protocols.engine.prg import MASK, KeyStream, Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
@@ -201,13 +201,13 @@ def test_either_permutation_makes_rows_uniform(who: str, monkeypatch: pytest.Mon
     def fixed(count: int, *_: Any) -> NDArray[np.int64]:
         return np.arange(count)
 
-    def of_places_only(count: int, fill: Callable[..., None]) -> NDArray[np.int64]:
-        return uniform_permutation(count, fill) if count == 5 else fixed(count)
+    def of_places_only(count: int, reader: Reader) -> NDArray[np.int64]:
+        return permutation_of(count, reader) if count == 5 else fixed(count)
 
     if who == "owners":
         monkeypatch.setattr(tags, "permutation", fixed)
     else:
-        monkeypatch.setattr(tags, "uniform_permutation", of_places_only)
+        monkeypatch.setattr(tags, "permutation_of", of_places_only)
     counts = np.zeros(4)
     for _ in range(160):
         counts[merge_lists([ids([0, 1, 2]), ids([2, 3])], (0, 1)).results[0].rows[0]] += 1
