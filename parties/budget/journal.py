@@ -131,17 +131,13 @@ class Journal:
         journal._append({"record": "attempt", "attempt": record.attempts + 1, "t": time.time()})
         return journal
 
-    def event(self, event: Event, inputs: bytes) -> int:
-        """Put an event on disk, before anything of its release is opened; returns the release's number.
-
-        Raises `OutOfResources` or `BudgetRefused` if it cannot be written: then nothing of it may be opened.
-        """
-        self.events([(event, inputs)])
-        return self._releases
-
     def events(self, releases: Sequence[tuple[Event, bytes]]) -> None:
-        """The same of several events with their inputs, in order, with one wait for the disk. Of those whose
-        lines a crash has kept, as of each, nothing was opened."""
+        """Put the events of a step's releases on disk, each with its inputs, before anything of them is opened;
+        they are numbered on from the last one.
+
+        Raises `OutOfResources` or `BudgetRefused` if they cannot be written: then nothing of them may be opened,
+        also of those whose lines are there.
+        """
         self._append(
             *(
                 {"record": "event", "release": number, **_fields(event, inputs)}
@@ -151,7 +147,7 @@ class Journal:
         self._releases += len(releases)
 
     def alignment(self, event: Event, inputs: bytes) -> None:
-        """Put on disk what an alignment is about to do or has met. Raises `BudgetRefused` as `event` does."""
+        """Put on disk what an alignment is about to do or has met. Raises `BudgetRefused` as `events` does."""
         self._append({"record": "alignment", **_fields(event, inputs)})
 
     def held(self, mark: str) -> None:

@@ -272,21 +272,13 @@ class Custodian:
     def begin(self, event: Event, release: int | None = None) -> None:
         """Record an event in the ledger, before anything of its release is opened. release: its number, as in
         `OpenRun.begin`."""
-        if self._run is not None:
-            self._run.begin(event, release)
-        else:
-            self._must_be_charged()
+        self.begin_all([(event, release)])
 
     def begin_all(self, releases: Sequence[tuple[Event, int | None]]) -> None:
         """The same of several events and the numbers of their releases, with one wait for the disk."""
         if self._run is not None:
             self._run.begin_all(releases)
-        else:
-            self._must_be_charged()
-
-    def _must_be_charged(self) -> None:
-        """Raise `BudgetRefused` where the custodian has data and nothing reserved for it."""
-        if self._data is not None and not self._charged:
+        elif self._data is not None and not self._charged:
             raise BudgetRefused(
                 "A release was asked for before the ledger had reserved the run's budget; nothing is released."
             )

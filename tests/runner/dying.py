@@ -60,7 +60,7 @@ def install(party: str) -> None:
     _on(RunState, "keep_release", "release", "released", at)
     _on(RunState, "keep_counters", "counted", "counters", at)
     _on(RunState, "finish", "written", "finished", at)
-    _on(Journal, "event", "authorise", "event", at)
+    _on(Journal, "events", "authorise", "event", at)
     _on(Journal, "end", "end", "ended", at)
     _on(Custodian, "settle", "settle", "settled", at)
 

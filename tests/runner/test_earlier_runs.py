@@ -33,7 +33,7 @@ def journal(folder: Path, session: bytes = b"s" * 32) -> Journal:
 def spent(folder: Path) -> None:
     """The journal of a run that had begun to release and was interrupted."""
     made = journal(folder)
-    made.event(Event("total", Fraction(1, 100), Fraction(0), {}), b"inputs")
+    made.events([(Event("total", Fraction(1, 100), Fraction(0), {}), b"inputs")])
     made.close()
 
 

@@ -456,7 +456,7 @@ def test_releases_of_one_step_are_recorded_together_whatever_is_on_record(
 def test_a_release_authorised_for_other_inputs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
-    journal.event(EVENTS[0], b"inputs")
+    journal.events([(EVENTS[0], b"inputs")])
     journal.close()
     for event, inputs in ((EVENTS[1], b"inputs"), (EVENTS[0], b"others")):
         known = read(path)
@@ -513,7 +513,7 @@ def left(tmp_path: Path, shares: bytes = b"some shares") -> tuple[Path, Any]:
         journal = Journal(journal_path(out, RUN), Header(b"d" * 32, RUN, "north", VERSION))
         state.note = journal.held
         state.attempt(b"s" * 32)
-        journal.event(EVENTS[0], b"inputs")
+        journal.events([(EVENTS[0], b"inputs")])
         if shares:
             state.hold(0, b"i" * 32, lambda: shares)
         journal.close()

@@ -27,7 +27,7 @@ EVENTS = [
 def write(path: Path) -> Journal:
     journal = Journal(path, HEADER)
     for i, event in enumerate(EVENTS):
-        assert journal.event(event, bytes([i] * 32)) == i + 1
+        journal.events([(event, bytes([i] * 32))])
         if i != 1:
             journal.opened(i + 1)
     return journal
@@ -49,7 +49,7 @@ def test_what_is_released_is_on_disk_before_it_is(tmp_path: Path, monkeypatch: p
     path, synced = tmp_path / "journal.jsonl", list[int]()
     journal = Journal(path, HEADER)
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(path.stat().st_size))
-    journal.event(EVENTS[0], bytes(32))
+    journal.events([(EVENTS[0], bytes(32))])
     assert synced == [path.stat().st_size]
     journal.alignment(EVENTS[1], bytes(32))
     assert synced[1:] == [path.stat().st_size]
@@ -63,11 +63,13 @@ def test_several_events_are_written_as_one_by_one(tmp_path: Path) -> None:
     journals = [Journal(tmp_path / name, HEADER) for name in ("single", "together")]
     releases = [(event, bytes([i] * 32)) for i, event in enumerate(EVENTS)]
     for release in releases:
-        journals[0].event(*release)
+        journals[0].events([release])
     journals[1].events(releases)
     single, together = (read(tmp_path / name) for name in ("single", "together"))
     assert single.releases == together.releases and len(together.releases) == len(EVENTS)
-    assert journals[1].event(EVENTS[0], b"") == len(EVENTS) + 1
+    journals[1].opened(len(EVENTS))
+    with pytest.raises(ValueError, match="not on record"):
+        journals[1].opened(len(EVENTS) + 1)
 
 
 def test_the_format_is_the_documented_one(tmp_path: Path) -> None:
@@ -107,9 +109,8 @@ def test_an_alignment_is_on_record_beside_the_releases(tmp_path: Path) -> None:
     ]
     for event in begun:
         journal.alignment(event, b"\x07" * 32)
-    assert (
-        journal.event(EVENTS[0], bytes(32)) == 1
-    )  # releases are numbered alike at all parties, with and without sizes
+    journal.events([(EVENTS[0], bytes(32))])
+    journal.opened(1)  # releases are numbered alike at all parties, with and without sizes
     journal.end(41)
     record = read(path)
     assert record.alignment == tuple(begun) and len(record.releases) == 1 and record.code == 41
@@ -209,20 +210,44 @@ def test_a_disk_that_is_full_stops_the_run_before_a_release(
     whole = os.write
     monkeypatch.setattr("os.write", lambda descriptor, line: whole(descriptor, line[:9]))
     with pytest.raises(OutOfResources, match="full"):
-        journal.event(EVENTS[0], b"")
+        journal.events([(EVENTS[0], b"")])
     monkeypatch.undo()
     with pytest.raises(BudgetRefused):  # nothing may follow a torn line
-        journal.event(EVENTS[0], b"")
+        journal.events([(EVENTS[0], b"")])
     assert len(read(tmp_path / "j").releases) == 3
     with pytest.raises(ValueError, match="not on record"):
         journal.opened(4)
+
+
+def test_wherever_a_write_of_several_events_ends_their_beginning_is_on_record_and_what_follows_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full, or a crash: whole lines count, a torn one is nowhere, and the next attempt goes on."""
+    releases = [(event, bytes(32)) for event in EVENTS]
+    whole = os.write
+    Journal(tmp_path / "j", HEADER).events(releases)
+    lines = (tmp_path / "j").read_bytes().splitlines(keepends=True)[-len(EVENTS) :]
+    ends = [sum(map(len, lines[: count + 1])) for count in range(len(lines))]
+    for kept in range(0, ends[-1], 7):
+        path = tmp_path / f"j{kept}"
+        journal = Journal(path, HEADER)
+        monkeypatch.setattr("os.write", lambda descriptor, lines, kept=kept: whole(descriptor, lines[:kept]))
+        with pytest.raises(OutOfResources, match="full"):
+            journal.events(releases)
+        monkeypatch.setattr("os.write", whole)
+        known = read(path)
+        there = sum(end <= kept for end in ends)
+        assert [release.event for release in known.releases] == EVENTS[:there]
+        assert not any(release.opened for release in known.releases)
+        Journal.reopen(path, known).events(releases[there:])
+        assert [release.event for release in read(path).releases] == EVENTS and read(path).attempts == 2
 
 
 def test_an_event_survives_kill_9(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from fractions import Fraction; from parties.budget.journal import *; "
         "journal = Journal(sys.argv[1], Header(b'', b'', 'p', 'v')); "
-        "journal.event(Event('measure', Fraction(1, 3), Fraction(0)), b'x'); os.kill(os.getpid(), signal.SIGKILL)"
+        "journal.events([(Event('measure', Fraction(1, 3), Fraction(0)), b'x')]); os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "j")])
     assert done.returncode == -9

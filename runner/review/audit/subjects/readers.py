@@ -147,7 +147,8 @@ def _release() -> bytes:
 
 def _journal(path: Path) -> bytes:
     book = journal.Journal(path, journal.Header(_ID, _ID, NAMES[0], "1"))
-    book.opened(book.event(Event("total", Fraction(1, 50), Fraction(0), {"sigma2": "25/1"}), _ID))
+    book.events([(Event("total", Fraction(1, 50), Fraction(0), {"sigma2": "25/1"}), _ID)])
+    book.opened(1)
     book.end(0)
     return path.read_bytes()
 

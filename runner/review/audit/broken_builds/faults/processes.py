@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -52,11 +52,10 @@ def _any_certificate() -> Patch:
 
 
 def _unwritten_journal() -> Patch:
-    def event(self: Any, event: Event, inputs: bytes) -> int:
-        self._releases += 1
-        return int(self._releases)
+    def events(self: Any, releases: Sequence[tuple[Event, bytes]]) -> None:
+        self._releases += len(releases)
 
-    return mock.patch.object(Journal, "event", event)
+    return mock.patch.object(Journal, "events", events)
 
 
 def _logged_key() -> Patch:
