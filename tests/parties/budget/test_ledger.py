@@ -751,6 +751,36 @@ def test_releases_of_one_step_are_begun_together_or_not_at_all(
     assert [begun.event for begun in entry.events] == [EVENT, SECOND, EVENT]
 
 
+def test_wherever_a_write_of_a_steps_releases_ends_what_is_on_record_is_charged_and_the_rest_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full in the middle: the step is refused, whole lines count, and an attempt that goes on begins
+    those that lack."""
+    step = [(EVENT, 1), (SECOND, 2), (EVENT, 3)]
+    whole, ends = os.write, set[int]()
+    for kept in range(0, 1000, 13):
+        ledger = Ledger(tmp_path / f"{kept}.db")
+        run = ledger.reserve(RUN)
+        monkeypatch.setattr("os.write", lambda descriptor, lines, kept=kept: whole(descriptor, lines[:kept]))
+        try:
+            run.begin_all(step)
+        except OutOfResources:
+            there = [begun.event for entry in ledger.entries() for begun in entry.events]
+            ends.add(len(there))
+            assert there == [event for event, _ in step[: len(there)]]
+        else:
+            ends.add(len(step))
+        monkeypatch.setattr("os.write", whole)
+        run.close()
+        run = ledger.reserve(RUN)
+        run.begin_all(step)
+        run.settle()
+        (entry,) = ledger.entries()
+        assert [begun.event for begun in entry.events] == [event for event, _ in step]
+        assert entry.spent.rho == sum(event.rho for event, _ in step)
+    assert ends == {0, 1, 2, 3}
+
+
 def test_each_attempt_at_a_run_counts_as_an_alignment(ledger: Ledger) -> None:
     started = Event(STARTED, Fraction(0), Fraction(0), {"owners": ["north", "south"]})
     cap = Cap(max_alignments=2)
