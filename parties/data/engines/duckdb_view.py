@@ -22,7 +22,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from parties.data.child import start_child
+from parties.child import start_child
 from parties.data.engines.duckdb_engine import DuckDB, attached, full_name, is_stored
 from parties.data.libraries import ipc
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import CosynthError, DataRefused
 from mpc_protocols.functionality import Clique
 from mpc_protocols.process.threads import start_thread
-from parties.data.child import start_child
+from parties.child import start_child
 from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.counting.scan import Unit, inspect, named
 from parties.data.engines.duckdb_engine import numbered
