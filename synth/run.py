@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth.budget.small.fallback import least_share, noise_share, sentence
+from synth.budget.small.small_table import Bought
+from synth.budget.small.smoothing import SMALL_VALUES, smoothed
 from synth.judgement.dependence import column_sums
 from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
 from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.plan import too_large
-from synth.small.fallback import least_share, noise_share, sentence
-from synth.small.small_table import Bought
-from synth.small.smoothing import SMALL_VALUES, smoothed
 from synth.synthesis import Measured, Synthesis, pooled
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ PRESUMED_ITERATIONS = 5
 class Run:
     """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
     inherited: of a prior, what the model follows beside the measurements (`synth.prior`). is_small: whether the table is small
-    (`synth.small.small_table`).
+    (`synth.budget.small.small_table`).
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """

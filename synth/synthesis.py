@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth.small.fallback import sentence
+from synth.budget.small.fallback import sentence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

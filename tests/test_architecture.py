@@ -18,6 +18,8 @@ from tests.source_files import nodes, parsed
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 """Each may import itself and those before it."""
+MAX_ROOMS = 16
+"""Files and folders of one folder of the product."""
 
 
 def sources(package: str) -> Iterator[Path]:
@@ -228,6 +230,13 @@ def test_public_modules_say_what_they_are_for() -> None:
         for path in sources(package):
             module = parsed(path)
             assert not module.body or ast.get_docstring(module), f"{path} has no module docstring"
+
+
+def test_no_folder_has_more_rooms_than_a_reader_keeps_in_mind() -> None:
+    for package in LAYERS:
+        for folder in {path.parent for path in sources(package)}:
+            rooms = {path.name for path in folder.iterdir() if path.name[0] not in "._"} - {"py.typed"}
+            assert len(rooms) <= MAX_ROOMS, f"{folder} has {len(rooms)} files and folders: {sorted(rooms)}"
 
 
 def test_the_package_has_the_version_that_studies_are_bound_to() -> None:

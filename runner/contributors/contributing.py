@@ -245,8 +245,7 @@ class Contribution:
         if known[0].state == "open":
             self._custodian.reserve(self._plan, self._run, self.collection.study, computes=False)
             try:
-                for number, event in enumerate(events, start=1):
-                    self._custodian.begin(event, number)
+                self._custodian.begin_all([(event, number) for number, event in enumerate(events, start=1)])
                 self._custodian.settle()
             finally:
                 self._custodian.close()

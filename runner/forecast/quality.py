@@ -2,7 +2,7 @@
 of the table, and what may help, is tried (`trial`).
 
 Everything is a function of public sizes, the budget and a guess at the number of rows. The yardstick is that
-of `synth.small.fallback`: the noise of a marginal of n cells, as a share of the rows, is the mean L1 distance
+of `synth.budget.small.fallback`: the noise of a marginal of n cells, as a share of the rows, is the mean L1 distance
 (0 to 2) that measuring it brings into the table; on real tables, pairs of related columns lie 0.1 to 0.4 from
 what independent columns would have. So a question whose noise is below `CLEAR` is worth asking, and one above
 `LOST` tells of nothing but noise.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from synth.algorithm import ALGORITHMS
 from synth.budget.charges import mean_noise
-from synth.small.fallback import SHARE, noise_share
+from synth.budget.small.fallback import SHARE, noise_share
 
 if TYPE_CHECKING:
     from runner.study import Study

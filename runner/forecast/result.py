@@ -42,7 +42,7 @@ class Forecast:
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one
     (offered: fewest, most, for these rows; None where the algorithm has no rounds), whether for these rows
-    single columns would get the whole budget (`synth.small.fallback`; then with a few more rows there is more
+    single columns would get the whole budget (`synth.budget.small.fallback`; then with a few more rows there is more
     to send), shared cells, the standard deviation of the noise.
     """
 

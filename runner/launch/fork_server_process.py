@@ -86,7 +86,7 @@ IMPORTED = (
     "synth.budget.prices",
     "synth.domain.decoding",
     "synth.run",
-    "synth.small.small_table",
+    "synth.budget.small.small_table",
 )
 """NumPy loads the two modules of its own when they are asked for. Its global generator is nobody's here: what a
 party draws comes from the kernel, or from a seed that is an argument."""

@@ -25,10 +25,10 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from mpc_protocols.public.cliques import MAX_LEVELS
 from synth.algorithm import CHOICES, OWN_MODEL
+from synth.budget.small.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
 from synth.mrf.factor import varying
 from synth.prior import Verdict
-from synth.small.fallback import MAX_SHARE
 from synth.synthesis import Measured, without_levels
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Release:
     codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public,
     so that all parties decode the same values; events: the leader's record of what was spent; selections,
     levels: as `synth.synthesis.Synthesis`; noise_share: set if the columns are independent because joint marginals
-    were not worth their noise (`synth.small.fallback`). left_out: parties whose counts are in nothing of it,
+    were not worth their noise (`synth.budget.small.fallback`). left_out: parties whose counts are in nothing of it,
     since they turned out to be those of no table. prior: how what the run began from fared; None of a run
     that began from nothing.
     """

@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 import pytest
 
+from synth.budget.small.small_table import Bought, SmallTable
 from synth.judgement.dependence import EVIDENT, PairCounts, column_sums, pairs_of, score
 from synth.run import Run
-from synth.small.small_table import Bought, SmallTable
 from synth.synthesis import Measured
 from tests.synth.oracles import codes_domain
 

@@ -14,8 +14,8 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.budget.accounting import Accountant
+from synth.budget.small.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
 from synth.domain import Domain
-from synth.small.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
 from synth.workload import Workload
 from tests.acceptance.small_tables import case
 from tests.synth.oracles import chain, codes_domain, counts_of, ideal

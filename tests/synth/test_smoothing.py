@@ -11,8 +11,8 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
+from synth.budget.small.smoothing import DEVIATIONS, smoothed
 from synth.domain import Categorical, Codes, Domain
-from synth.small.smoothing import DEVIATIONS, smoothed
 from synth.workload import Workload
 from tests.synth.oracles import counts_of
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from mpc_protocols.functionality import MarginalOracle, Observe
 from synth.algorithms.mst.algorithm import Mst
 from synth.algorithms.mst.plan import MstPlan
+from synth.budget.small.fallback import joining_cells, noise_share
 from synth.run import Run
-from synth.small.fallback import joining_cells, noise_share
 from synth.synthesis import Synthesis
 
 LIMIT = 0.09

@@ -29,8 +29,8 @@ from runner.study.owners import Ownership, method_of
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 from synth.budget.noisy_sizes import view
+from synth.budget.small.fallback import sentence
 from synth.prior.later_wave import WavePlan
-from synth.small.fallback import sentence
 from synth.synthesis import without_levels
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from runner.study.sections.prior import ROUNDING, runs_of, together
 from runner.study.trained import trained, training_of
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS, CHOICES
+from synth.budget.small.fallback import MAX_SHARE, sentence
 from synth.prior import Verdict
-from synth.small.fallback import MAX_SHARE, sentence
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique

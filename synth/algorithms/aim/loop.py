@@ -11,7 +11,7 @@ epsilon doubled; when less than two rounds' worth is left, the last round takes 
 filter's client: noise and stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate
 can win (a small table, little budget), what is left sharpens the one-way marginals. Where joining two columns
 has much noise, the run makes few rounds (no more than the study's), each with a larger share of the budget,
-and goes on while that is worth it (`synth.small.small_table`).
+and goes on while that is worth it (`synth.budget.small.small_table`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
 from synth.budget.charges import MAX_EPSILON
+from synth.budget.small import fallback
+from synth.budget.small.fallback import joining_cells
+from synth.budget.small.small_table import Bought, buy_few
 from synth.run import ROUND_ITERATIONS, Rounds
-from synth.small import fallback
-from synth.small.fallback import joining_cells
-from synth.small.small_table import Bought, buy_few
 from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:

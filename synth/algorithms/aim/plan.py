@@ -28,9 +28,9 @@ from synth.algorithm import PromiseWithReserved
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED
+from synth.budget.small.fallback import least_share
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
-from synth.small.fallback import least_share
 from synth.workload import Workload
 
 FIRST_ROUNDS_PER_COLUMN = 8

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from mpc_protocols.functionality import Clique, Level
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
 from synth.budget.prices import two_thirds
+from synth.budget.small import fallback
 from synth.domain import Domain
-from synth.small import fallback
 
 if TYPE_CHECKING:
     from synth.synthesis import Measured

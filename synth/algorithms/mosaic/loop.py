@@ -45,12 +45,12 @@ from synth.algorithms.mosaic.model_size import Room
 from synth.algorithms.mosaic.plan import BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
+from synth.budget.small.fallback import noise_share
+from synth.budget.small.small_table import Bought
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
 from synth.prior.run import Heir
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, root
-from synth.small.fallback import noise_share
-from synth.small.small_table import Bought
 from synth.synthesis import Measured, Synthesis
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.prices import two_thirds
 from synth.budget.reserved import NOTHING_RESERVED
+from synth.budget.small.fallback import MIN_TRIAL
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
-from synth.small.fallback import MIN_TRIAL
 from synth.workload import Workload
 
 FIRST_PICKS_PER_COLUMN = 8

@@ -1,4 +1,4 @@
-"""Mosaic on a small table (`synth.small.small_table`): each purchase at a price at which it is clear.
+"""Mosaic on a small table (`synth.budget.small.small_table`): each purchase at a price at which it is clear.
 
 A table is small where a typical question of the ordinary run would carry noise of more than `NOISE_LIMIT` of
 the rows. Candidates are then joint ones of few cells. The trial measures, with a label, every column beside
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from synth.algorithms.mosaic.candidates import candidates, grid_of, joint_candidates, typical_cells
 from synth.algorithms.mosaic.plan import SMALL_BUDGETS
 from synth.budget.prices import two_thirds
-from synth.small import fallback
-from synth.small.fallback import median
-from synth.small.small_table import DIGITS, Bought, SmallTable
+from synth.budget.small import fallback
+from synth.budget.small.fallback import median
+from synth.budget.small.small_table import DIGITS, Bought, SmallTable
 
 if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun

@@ -7,7 +7,7 @@
     -   measure the chosen pairs (one batch) with all that is left of rho; fit
 
 Where joining two columns has much noise, it buys a few edges at a time, and goes on while that is worth it
-(`synth.small.small_table`).
+(`synth.budget.small.small_table`).
 
 Each selection reads the data through the oracle alone, and which pairs are offered follows from those chosen
 before.
@@ -23,10 +23,10 @@ import numpy as np
 
 from mpc_protocols.functionality import Observe, unobserved
 from synth.algorithms.mst.plan import TRIAL_EDGES, Components
+from synth.budget.small import fallback
+from synth.budget.small.fallback import joining_cells
+from synth.budget.small.small_table import Bought, SmallTable
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run
-from synth.small import fallback
-from synth.small.fallback import joining_cells
-from synth.small.small_table import Bought, SmallTable
 from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Tree:
 
 def small_table(tree: Tree, joining: int) -> None:
     """Few edges at a time, while they are worth it, and the rest of the tree at once where that is
-    (`synth.small.small_table`). What is left is the columns'. joining: cells of what joins a column to
+    (`synth.budget.small.small_table`). What is left is the columns'. joining: cells of what joins a column to
     another."""
     run, plan, table = tree.run, tree.plan, SmallTable(tree.run)
     price = table.trial

@@ -28,10 +28,10 @@ from synth.algorithm import PromiseWithReserved
 from synth.algorithms.mst.algorithm import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.budget.reserved import NOTHING_RESERVED
+from synth.budget.small.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.config import cells_within
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
-from synth.small.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.workload import Workload
 
 TRIAL_EDGES = 3

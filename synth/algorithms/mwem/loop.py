@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
+from synth.budget.small import fallback
+from synth.budget.small.fallback import median
+from synth.budget.small.small_table import buy_few
 from synth.run import ROUND_ITERATIONS, Rounds
-from synth.small import fallback
-from synth.small.fallback import median
-from synth.small.small_table import buy_few
 from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NOISE_LIMIT = 0.06
 """Of the noise of a median candidate, as a share of the rows; above it the table is small
-(`synth.small.small_table`)."""
+(`synth.budget.small.small_table`)."""
 
 
 def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -> Synthesis:

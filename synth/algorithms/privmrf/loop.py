@@ -24,10 +24,10 @@ from mpc_protocols.mechanisms.selection import most_candidates
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.plan import MIN_SHARPENING
 from synth.budget.charges import mean_noise
+from synth.budget.small import fallback
+from synth.budget.small.fallback import joining_cells
+from synth.budget.small.small_table import buy_few
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, root
-from synth.small import fallback
-from synth.small.fallback import joining_cells
-from synth.small.small_table import buy_few
 from synth.synthesis import Synthesis
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ GRAPH_SHARE = 16
 is asked is many times smaller, and each pick keeps it within max_model_mb."""
 NOISE_LIMIT = 0.06
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small
-(`synth.small.small_table`)."""
+(`synth.budget.small.small_table`)."""
 THETA = 2
 """A marginal is useful if a cell's mean count is so many times the mean noise in it."""
 

@@ -36,9 +36,9 @@ from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.small.fallback import least_share
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
-from synth.small.fallback import least_share
 from synth.workload import Workload
 
 COLUMNS_SHARE = Fraction(10, 100)

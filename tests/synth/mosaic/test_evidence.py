@@ -17,9 +17,9 @@ from synth.algorithms.mosaic.evidence import Joint, beside_columns, evidence
 from synth.algorithms.mosaic.loop import NOISE_LIMIT, MosaicRun
 from synth.algorithms.mosaic.small import PICKS
 from synth.budget.accounting import Accountant
+from synth.budget.small.small_table import Bought
 from synth.mrf import Measurement, fit
 from synth.run import ROUND_ITERATIONS
-from synth.small.small_table import Bought
 from synth.synthesis import Measured, Synthesis
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle

@@ -33,8 +33,8 @@ import numpy as np
 
 from synth.budget.charges import MAX_EPSILON, mean_noise
 from synth.budget.prices import two_thirds
+from synth.budget.small.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING, least_share
 from synth.judgement.dependence import DOUBTFUL, EVIDENT, pairs_of, score
-from synth.small.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING, least_share
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique

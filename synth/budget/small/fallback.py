@@ -13,7 +13,7 @@ n the cells of the question,
     noise share = c sigma n / noisy total
 
 is about the mean L1 distance that measuring it would bring into the table. Above a limit the table is small,
-and each joint marginal must be worth its price (`synth.small.small_table`). Where what was bought shows no
+and each joint marginal must be worth its price (`synth.budget.small.small_table`). Where what was bought shows no
 dependence, or nothing could, all that is left of the budget goes to the one-column marginals; together with
 those measured before, they are then about as exact as the whole budget could make them. All of it reads
 public sizes and released values: post-processing.
@@ -38,7 +38,7 @@ SHARE = Fraction(1, 20)
 """Of the budget, for a typical question."""
 MIN_TRIAL, MIN_COLUMNS = Fraction(1, 50), Fraction(1, 20)
 """Of the budget: the least that a small table's first joint marginals, and another measurement of its
-columns, get (`synth.small.small_table`)."""
+columns, get (`synth.budget.small.small_table`)."""
 TRIAL_ROUNDS = 2
 """Of an algorithm that buys one marginal at a time, before it is decided whether to go on."""
 TRIAL_SELECTING = Fraction(1, 10)
