@@ -18,8 +18,8 @@ from mpc_protocols.backends.pair.marginals import Counted, counted
 from mpc_protocols.backends.pair.oracle import contribute
 from mpc_protocols.backends.pair.transfers.bit_matrix import LANES
 from mpc_protocols.backends.pair.transfers.fixed_key import Blocks
+from mpc_protocols.backends.pair.transfers.kernel.layout import LEVELS
 from mpc_protocols.backends.pair.transfers.ot_extension import (
-    LEVELS,
     Choosing,
     Offering,
     base_count,

@@ -33,11 +33,11 @@ from mpc_protocols.backends.pair.transfers.base_ot import BaseTransfers, base_tr
 from mpc_protocols.backends.pair.transfers.bit_matrix import LANES, transpose
 from mpc_protocols.backends.pair.transfers.fixed_key import Blocks, PublicPermutation
 from mpc_protocols.backends.pair.transfers.ggm import Trees
+from mpc_protocols.backends.pair.transfers.kernel.layout import LEVELS, WIDTH
+from mpc_protocols.backends.pair.transfers.kernel.library import kernel
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import MASK, derive
 
-LEVELS = 5
-"""k."""
 PIECE = 4096
 """Words of 64 transfers that are extended at a time: the streams of one block stay in the second-level cache."""
 _BUFFER = 1 << 15  # words of streams drawn at a time
@@ -86,12 +86,13 @@ class _Streams:
 
     def draw(self, words: int, operation: int) -> Iterator[tuple[slice, Words]]:
         """The next `words` words of every leaf: some blocks of one half, and (blocks, 2^k, words), which is
-        reused."""
+        reused; the words of a leaf lie one behind the other."""
         nonce = operation.to_bytes(12, "big") + bytes(4)
         half = self.blocks // 2
         at_once = min(half, max(1, _BUFFER // (self.leaves * words)))
-        buffer = np.empty((at_once, self.leaves, words), np.uint64)
-        targets = [row.view(np.uint8).data for row in buffer.reshape(-1, words)]
+        room = np.empty((at_once, self.leaves, words + WIDTH), np.uint64)
+        buffer = room[..., :words]
+        targets = [row[:words].view(np.uint8).data for row in room.reshape(-1, words + WIDTH)]
         source = _ZEROS[: 8 * words]
         for start in (*range(0, half, at_once), *range(half, self.blocks, at_once)):
             stop = min(start + at_once, half if start < half else self.blocks)
@@ -103,10 +104,14 @@ class _Streams:
 
 
 def _fold(streams: Words, rows: Words) -> Words:
-    """rows[:, b] = XOR of the streams x with bit b set; returns the XOR of all.
+    """rows[:, b] = XOR of the streams x with bit b set; returns the XOR of all. By compiled code, if this
+    process has any yet.
 
     streams: (blocks, 2^k, words). rows: (blocks, k, words).
     """
+    made = kernel(0)
+    if made is not None and made.folds(streams):
+        return made.fold(streams, rows)
     for bit in range(rows.shape[1]):
         np.bitwise_xor.reduce(streams[:, 1::2], axis=1, out=rows[:, bit])
         streams = streams[:, 0::2] ^ streams[:, 1::2]
@@ -123,10 +128,13 @@ class _Extension:
         self._streams = _Streams(leaves, link.context(bytes([chooser])))
         self._levels = leaves.shape[1].bit_length() - 1
         self._operation = 0
+        self._made = 0
 
-    def _next(self) -> tuple[int, PublicPermutation]:
+    def _next(self, words: int) -> tuple[int, PublicPermutation]:
         """The number of the next piece, which is used once, and its permutation."""
         self._operation += 1
+        self._made += words
+        kernel(self._made)
         key = self._link.context(b"rows", bytes([self._chooser]), self._operation.to_bytes(8, "big"))
         return self._operation, PublicPermutation(key)
 
@@ -163,7 +171,7 @@ class Choosing(_Extension):
             start += size
 
     def _piece(self, size: int, given: Words | None) -> tuple[Words, Blocks]:
-        operation, permutation = self._next()
+        operation, permutation = self._next(size)
         room, planes = self._rows(size)
         corrections = np.empty((self._streams.blocks, size), np.uint64)
         for blocks, streams in self._streams.draw(size, operation):
@@ -207,7 +215,7 @@ class Offering(_Extension):
             start += size
 
     def _piece(self, size: int, are_given: bool) -> tuple[Blocks, Blocks]:
-        operation, permutation = self._next()
+        operation, permutation = self._next(size)
         room, planes = self._rows(size)
         first = 0 if are_given else 1  # the first block that has a correction
         corrections = self._link.receive(self._link.peer, (self._streams.blocks - first, size), np.uint64)

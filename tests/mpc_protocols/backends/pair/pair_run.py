@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.pair.link import Link
 from mpc_protocols.backends.pair.transfers.base_ot import BaseTransfers
+from mpc_protocols.backends.pair.transfers.kernel.layout import LEVELS
 from mpc_protocols.backends.pair.transfers.ot_extension import (
-    LEVELS,
     Choosing,
     Offering,
     base_count,

@@ -11,8 +11,8 @@ from mpc_protocols.backends.pair.link import Link
 from mpc_protocols.backends.pair.transfers import ot_extension
 from mpc_protocols.backends.pair.transfers.bit_matrix import cells_of, planes_of, transpose
 from mpc_protocols.backends.pair.transfers.ggm import Trees
+from mpc_protocols.backends.pair.transfers.kernel.layout import LEVELS
 from mpc_protocols.backends.pair.transfers.ot_extension import (
-    LEVELS,
     base_count,
     message_bytes,
     pieces,
