@@ -3,7 +3,7 @@
 # make campaigns  the whole test suite with every case that `make test` leaves to others like it: before a release, half an hour
 # make quick  a minute of tests while you work: style, types, every backend and alignment in memory, one run of three processes
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
-# make kernel  adds llvmlite to the environment, with which proofs of products, and drawing large tables, take less time (60 MB)
+# make kernel  adds llvmlite to the environment, with which proofs of products, transfers of two parties, and drawing large tables, take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
 # make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md, in 25 minutes or MINUTES=N; DATA=DIR TABLES=NAME,.. (13 GB)
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)

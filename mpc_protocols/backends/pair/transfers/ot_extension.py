@@ -13,8 +13,8 @@ the keys live, and a fork has streams of its own. Assumptions: AES-CTR, and fixe
 correlation-robust hash. Semi-honest parties only: one that deviates may learn bits of Delta.
 
 Cost: one byte for eight blocks but one a transfer, from the choosing party (3.125 for k = 5; 3.25 where the
-choices are its own), one message a piece; 60 to 90 ns of each party. k = 4: 3.875 bytes and a tenth less CPU;
-k = 6: 2.625 and half as much more; k = 8: 1.875 and four times as much.
+choices are its own), one message a piece; 60 to 90 ns of each party, half of it by compiled code (`kernel`).
+k = 4: 3.875 bytes and a tenth less CPU; k = 6: 2.625 and half as much more; k = 8: 1.875 and four times as much.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@ none."""
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from mpc_protocols.backends.pair.transfers.kernel.library import WORTH_COMPILING
 from mpc_protocols.in_memory.memory_wire import run_parties
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.pair.pair_run import Words, extended
+from tests.mpc_protocols.backends.pair.test_ot_extension import Made, check, take
 from tests.worlds.words import random_words
 
 
@@ -68,6 +71,20 @@ def test_a_matrix_is_transposed_as_by_numpy(compiled: Kernel, words: int) -> Non
             bit_matrix.transpose(one)
     np.testing.assert_array_equal(turned[0], turned[1])
     assert compiled.transpose(matrix) == words // WIDTH * WIDTH
+
+
+def test_a_party_with_it_and_one_without_it_have_the_same_transfers(
+    compiled: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = threading.local()
+    for module in (bit_matrix, ot_extension):
+        monkeypatch.setattr(module, "kernel", lambda size: mine.kernel)
+
+    def party(wire: Wire) -> Made:
+        mine.kernel = compiled if wire.me == 0 else None
+        return take(wire, 5000)
+
+    check(run_parties([party] * 2, 2))
 
 
 def test_it_is_asked_for_with_all_that_an_extension_has_made(monkeypatch: pytest.MonkeyPatch) -> None:
