@@ -26,8 +26,8 @@ def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
     _open_streams()
     gc.set_threshold(50_000)
     code = main(None, embedded)
-    if "parties.data.source" in sys.modules:
-        from parties.data.source import remove_spills
+    if "parties.data.scratch" in sys.modules:
+        from parties.data.scratch import remove_spills
 
         remove_spills()
     for stream in (sys.stdout, sys.stderr):

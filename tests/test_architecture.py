@@ -112,6 +112,7 @@ REASONS = {
     "runner/study/sections/columns.py",
     "runner/study/sections/contributors.py",
     "runner/study/sections/public_files.py",
+    "runner/study/sections/receivers.py",
     "runner/study/sections/registered.py",
 }
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in

@@ -222,6 +222,18 @@ def typed_as(tree: ast.Module) -> dict[str, str]:
     return types
 
 
+def test_what_is_loaded_later_closes_one_circle() -> None:
+    """`Study.read` is told of by the model of a study, and reads one; with a prior, that of a finished run, too."""
+    edges = graph(functions=True)
+    for name, path in MODULES.items():
+        edges[name] |= {module for _, module in assigned_later(parsed(path)) if module in MODULES}
+    [only] = circles(edges)
+    assert only >= {"runner.study.model", "runner.study.read"} and all(
+        name.startswith(("runner.study.", "runner.results.finished_run", "runner.report.files"))
+        for name in only
+    )
+
+
 def test_what_is_loaded_later_is_what_its_types_say() -> None:
     """A function that a package shows under the name of its module would be called as a module."""
     for name, path in MODULES.items():

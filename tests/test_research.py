@@ -115,6 +115,6 @@ def test_a_study_that_names_no_research_loads_descriptors_at_most(tmp_path: Path
         name
         for name in loaded
         if not (ROOT / name.replace(".", "/")).is_dir()
-        and not name.rpartition(".")[2].endswith((*DESCRIPTORS, "encoded", "calibrate"))
+        and not name.rpartition(".")[2].endswith((*DESCRIPTORS, "config", "encoded", "calibrate"))
     ]
     assert not works

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages
@@ -33,6 +32,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll, PresumedRun
 from mpc_protocols.in_memory.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.process.threads import start_thread

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.engine.interface import Engine
 from mpc_protocols.engine.latency import count_delay
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.engine.tally import AGREEMENT, Tally
+from mpc_protocols.in_memory.presumed import AllowAll, PresumedRun
 from mpc_protocols.in_memory.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.public.begun import (
     Begun,

@@ -65,6 +65,27 @@ class Scratch:
             os.close(descriptor)
 
 
+class Spill(Scratch):
+    """The folder of an open table, for copies of it and what queries put on disk: `remove_spills` removes it, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _spills.add(self)
+
+    def close(self) -> None:
+        super().close()
+        _spills.discard(self)
+
+
+_spills: set[Spill] = set()
+
+
+def remove_spills() -> None:
+    """Remove the folders of tables that are still open: for a process that is about to end without closing them."""
+    for spill in tuple(_spills):
+        spill.close()
+
+
 def _watchman(folder: Path) -> subprocess.Popen[bytes] | None:
     """A shell that removes the folder when the pipe from this process closes; None where there is no shell.
 

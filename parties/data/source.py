@@ -7,7 +7,7 @@ records. Where rows may not even travel, a database is asked for counts only. Wh
 answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
 source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number
 of rows (a GROUP BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a
-process that ends while a thread still reads calls `remove_spills`).
+process that ends while a thread still reads calls `scratch.remove_spills`).
 
 Types are never guessed. A CSV file is read as text (`csv_text`): "007", "1.0" and "true" mean what the
 study's domain says (`coding`), not what a sniffer thinks. An empty field is a missing value. What else a
@@ -25,127 +25,51 @@ its first record.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.process.later import Later
 from parties.data import read_errors
 from parties.data.engines.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
 from parties.data.engines.duckdb_view import View, open_database
 from parties.data.engines.postgres import Server
 from parties.data.files import csv_text
-from parties.data.files.absent import absent
-from parties.data.files.excel import as_csv
 from parties.data.harmony.rules import RFC
 from parties.data.libraries import pa, parquet
 from parties.data.location import Location
-from parties.data.scratch import Scratch
+from parties.data.scratch import Spill
 from parties.data.sql.grouping import OverDuckDB, OverPostgres
 from parties.data.sql.products import PRODUCTS
 from parties.data.sql.server import Database
 
 if TYPE_CHECKING:
-    from parties.data.harmony import source
     from parties.data.harmony.values import Change
-    from parties.data.linked import places
-    from parties.data.linked.places import LinkedPlaces
-    from parties.data.sql import unfolding
     from parties.data.sql.grouping import Grouping, Row
     from parties.data.sql.statements import Statement
-else:
-    places = Later("parties.data.linked.places")
-    source = Later("parties.data.harmony.source")
-    unfolding = Later("parties.data.sql.unfolding")
 
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level
 cache."""
 
-_spills: set[Scratch] = set()  # temporary folders of the open sources
 _shared: ContextVar[Shared | None] = ContextVar("shared", default=None)  # of `many_files`
-
-
-def remove_spills() -> None:
-    """Remove the temporary folders of sources that are still open: for a process that is about to end without
-    closing them."""
-    for spill in tuple(_spills):
-        spill.close()
 
 
 @contextmanager
 def many_files() -> Iterator[None]:
     """For a thread that opens many CSV and Parquet files one after the other: one engine reads those opened
     inside."""
-    spill = Scratch()
-    _spills.add(spill)
-    try:
-        shared = Shared(str(spill.path))
+    with Spill() as folder:
+        shared = Shared(str(folder))
         token = _shared.set(shared)
         try:
             yield
         finally:
             _shared.reset(token)
             shared.close()
-    finally:
-        spill.close()
-        _spills.discard(spill)
-
-
-def open_source(location: Location) -> Source:
-    """Open a table read-only and learn its column names; reads no row. Raises `DataRefused`."""
-    path = location.path
-    if path is not None:
-        if not os.path.exists(path):  # nor for a name that is too long
-            raise DataRefused(
-                f"{absent(path)}; check the path (a relative `data` starts where the file that names it is)."
-            )
-        if not path.is_file() or not os.access(path, os.R_OK):
-            raise DataRefused(f"{path} is not a file that this user may read.")
-    if location.linked is not None:
-        return _unfolded(location, location.linked)
-    if location.kind == "xlsx":
-        return _of_workbook(location)
-    return _opened(location)
-
-
-def _opened(location: Location) -> Source:
-    if location.recipe is not None:
-        return source.Harmonised(location, location.recipe)
-    return Source(location)
-
-
-def _of_workbook(location: Location) -> Source:
-    """Of a copy of its first sheet."""
-    return _of_copy(lambda folder: as_csv(location, folder))
-
-
-def _unfolded(location: Location, linked: LinkedPlaces) -> Source:
-    """Of a copy with a row a person, or where the rows lie."""
-    if location.push_down:
-        return unfolding.open_inside(location)
-    return _of_copy(lambda folder: places.as_parquet(location, linked, folder))
-
-
-def _of_copy(write: Callable[[Path], Location]) -> Source:
-    """Of a copy that is written into a folder which nobody else may enter, and is removed when the source is
-    closed."""
-    copy = Scratch()
-    _spills.add(copy)
-    try:
-        source = _opened(write(copy.path))
-    except BaseException:
-        copy.close()
-        _spills.discard(copy)
-        raise
-    source.keep(copy)
-    return source
 
 
 def _parquet_names(location: Location) -> tuple[str, ...]:
@@ -172,10 +96,9 @@ class Source:
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
         if location.state is not None and (self._stamp or ())[1:] != location.state:
             raise DataRefused(self._changed)
-        self._copies: list[Scratch] = []
-        self._scratch = Scratch()
+        self._copies: list[Spill] = []
+        self._scratch = Spill()
         self._spill = str(self._scratch.path)
-        _spills.add(self._scratch)
         self._engine: Engine | None = None
         try:
             header = csv_text.header(location) if location.kind == "csv" else ()
@@ -212,9 +135,8 @@ class Source:
             self._engine = None
         for folder in (self._scratch, *self._copies):
             folder.close()
-            _spills.discard(folder)
 
-    def keep(self, copy: Scratch) -> None:
+    def keep(self, copy: Spill) -> None:
         """Remove this folder, in which the table lies as a copy, when the source is closed."""
         self._copies.append(copy)
 

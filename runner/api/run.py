@@ -19,15 +19,16 @@ from parties.data.libraries import pd
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
+from runner.api.handed_over import named, written
 from runner.api.inference import answers, check_form, frame
 from runner.api.plot import Picture, Report
 from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
+from runner.results.columns import frame_of
 from runner.results.finished_run import agreed_study, open_run
 from runner.results.linked import linked_of
 from runner.results.model_graph import attribute_graph, junction_tree
 from runner.results.outdir import RUN, table_of
-from runner.results.outputs import frame_of
 from runner.results.query import ask
 from runner.results.warnings import texts_of
 from runner.study.model import DataLocation
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from parties.data.linked.rows import CodedTables
-    from runner.api import running
     from runner.results.finished_run import FinishedRun
     from runner.review.evaluation import judge, linked_rows
     from runner.review.evaluation.judge import Evaluation
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 else:
     judge = Later("runner.review.evaluation.judge")
     linked_rows = Later("runner.review.evaluation.linked_rows")
-    running = Later("runner.api.running")
 
 MAX_ROWS = 1 << 27
 """Of one sample."""
@@ -232,7 +231,7 @@ class Run:
         """
         finished = load(self.directory)
         linked = linked_of(finished.facts, finished.domain, self.directory)
-        with running.named({}):
+        with named({}):
             if linked is not None:
                 from runner.review.evaluation.linked import judge_linked
 
@@ -266,9 +265,9 @@ def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> 
         raise UsageError("This run is of linked tables: give real={...}, a frame of each by its name.")
     with Scratch(watched=True) as folder:
         files = {folder / f"{number}.parquet": name for number, name in enumerate(frames)}
-        with running.named({file: f"The frame {name}" for file, name in files.items()}):
+        with named({file: f"The frame {name}" for file, name in files.items()}):
             for file, name in files.items():
-                running.written(frames[name], file, f"The frame {name}")
+                written(frames[name], file, f"The frame {name}")
             tables = {name: DataLocation(file) for file, name in files.items()}
             return linked_rows.real_tables(DataLocation(tables=tables), study, None)
 
@@ -277,6 +276,6 @@ def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer
     """The rows of a frame as codes; sentences call it by its name, and never by a file's."""
     with Scratch(watched=True) as folder:
         file = folder / "rows.parquet"
-        with running.named({file: name}):
-            running.written(frame, file, name)
+        with named({file: name}):
+            written(frame, file, name)
             return judge.real_rows(file, domain)

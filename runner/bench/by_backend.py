@@ -13,10 +13,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from mpc_protocols.backend import BACKENDS, AllowAll, Backend, EngineBackend, OracleParts
+from mpc_protocols.backend import BACKENDS, Backend, EngineBackend, OracleParts
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Clique, Handle, LocalCounts, StudyFacts
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed

@@ -30,21 +30,20 @@ from mpc_protocols.psu.row_order.protocol import UNEQUAL
 from parties.data.counting.local_marginals import validate
 from parties.data.counting.scan import inspect
 from parties.data.files.absent import absent
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.check import linked, parts, vertical
 from runner.check.begins import begins
 from runner.check.budget import budget
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
-from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.results.formulas import formulas
+from runner.results.table.formulas import formulas
 from runner.starting.files import UNCONFIRMED
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.declared.table import nearest
 from runner.study.method import algorithm_of
-from runner.study.private_file import Private
+from runner.study.private_file import CertificateFiles, Private
 from runner.study.study_warnings import warned_of
 from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES

@@ -15,8 +15,8 @@ from mpc_protocols.psu.dummies import centre
 from mpc_protocols.vertical.partition import MAX_OWNERS
 from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
 from parties.budget.account import used_up
+from parties.data.linked.opening import open_source
 from parties.data.records import read, validate
-from parties.data.source import open_source
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.party.alignment import check_size, check_tables, identifier_policy, own_columns, own_events

@@ -42,7 +42,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.waves import check_waves
 from parties.inbox.files import discard_unfinished, write_private
 from parties.inbox.upload import send
-from runner.contributors import result, statement, void
+from runner.contributors import signed_result, statement, void
 from runner.contributors.collection import collection_of, contributors_of, waves_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mpc_protocols.backends.bundles.bundle import Bundle
     from parties.inbox.collection import Collection
     from parties.inbox.upload import Box
-    from runner.contributors.result import Result
+    from runner.contributors.signed_result import Result
     from synth.plan import Plan
 
 DAYS = 90
@@ -254,7 +254,7 @@ class Contribution:
     def _fetch_result(self, paths: Sequence[Path]) -> Result | None:
         """The result; None if the study is void."""
         kind, content, signatures = statement.read(
-            paths, {result.KIND: result.FORMAT, void.KIND: void.FORMAT}
+            paths, {signed_result.KIND: signed_result.FORMAT, void.KIND: void.FORMAT}
         )
         study, receivers = self.collection.study, self.collection.receivers
         files = " and ".join(map(str, paths))
@@ -269,8 +269,8 @@ class Contribution:
             if content != void.declaration(study):
                 raise StudiesDiffer(f"{files} speaks of another study, or of another version of the program.")
             return None
-        statement.verify(f"The result {files}", result.signed(content), signatures, study, receivers)
-        told = result.parse(paths[0], content)
+        statement.verify(f"The result {files}", signed_result.signed(content), signatures, study, receivers)
+        told = signed_result.parse(paths[0], content)
         if told.study != study.hex():
             raise StudiesDiffer(
                 f"The result {files} is of another study, or of another version of the program."

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, PeerIdentity, StudiesDiffer
+from mpc_protocols.process.canonical_json import canonical
 from runner.contributors import statement
-from runner.study.hashing import canonical
 
 if TYPE_CHECKING:
     from runner.contributors.closing import Closing

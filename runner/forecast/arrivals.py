@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpc_protocols.backend import DryRun
+    from mpc_protocols.in_memory.presumed import DryRun
     from runner.study import Study
 
 LOOK_ROUNDS = 6

@@ -11,8 +11,9 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.backend import BACKENDS, AllowAll, ClearBackend, DistributedBackend
+from mpc_protocols.backend import BACKENDS, ClearBackend, DistributedBackend
 from mpc_protocols.functionality import CohortsDryRun, unobserved
+from mpc_protocols.in_memory.presumed import AllowAll
 from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.forecast.result import (

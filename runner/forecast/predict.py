@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.backend import AllowAll, DryRun, PresumedRun
 from mpc_protocols.backends.bundles.bundle import part_bytes
 from mpc_protocols.functionality import Reports
+from mpc_protocols.in_memory.presumed import AllowAll, DryRun, PresumedRun
 from mpc_protocols.process.later import Later
 from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, ReportCost
 from mpc_protocols.vertical.partition import OwnRows

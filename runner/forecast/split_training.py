@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import PresumedRun
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.vertical.partition import Partition
 from runner.forecast.alignment import joined_facts, joining
 from runner.forecast.presumed.presumed_rows import presumed_rows
@@ -30,7 +30,7 @@ from runner.study import VerticalStudy
 from runner.study.trained import active_owner, check_owners, training_of
 
 if TYPE_CHECKING:
-    from mpc_protocols.backend import DryRun
+    from mpc_protocols.in_memory.presumed import DryRun
     from runner.forecast.alignment import Joining
     from synth.plan import Plan
 

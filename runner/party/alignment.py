@@ -35,7 +35,7 @@ from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from parties.budget.aborted import ABORTED
 from parties.budget.spending import STARTED
 from parties.data.counting.scan import unknown
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
+from mpc_protocols.process.canonical_json import canonical
 from parties.budget.aborted import check_retries
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Proposal, Reservation
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.contributors.collection import waves_of
 from runner.party.alignment import check_size, identifier_policy, own_columns
 from runner.party.own_counts import own_counts
 from runner.study import DataLocation, Study, VerticalStudy
-from runner.study.hashing import canonical
 from runner.study.private_file import Private
 from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS

@@ -20,7 +20,7 @@ from mpc_protocols.functionality import LocalCounts
 from mpc_protocols.vertical.partition import ideal_counts
 from parties.budget.run_state import RunState, discard_others
 from runner.contributors.closing import Closing, check_custodians, in_the_clear
-from runner.contributors.result import Result
+from runner.contributors.result import result_of
 from runner.party.alignment import ideal_join
 from runner.party.course import server_training
 from runner.party.course.arriving import added, clear_oracles
@@ -291,7 +291,7 @@ def _cohorts(
 
 def _signed(closings: Sequence[Closing], run: bytes, release: Release, study: Study) -> bytes:
     """The result for contributors, signed by the three parties, all of them here."""
-    result = Result.of(closings[0], run, release, study)
+    result = result_of(closings[0], run, release, study)
     return result.to_bytes(
         {closing.party: closing.inbox.signer().sign(result.signed) for closing in closings}
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mpc_protocols.process.later import Later
+from runner.study.private_file import CertificateFiles
 
 if TYPE_CHECKING:
     from parties.session.transport.way_in import WayIn
@@ -20,20 +21,6 @@ else:
 Progress = Literal["human", "json", "verbose", "quiet"]
 """human: a line a phase and batch, bars on a terminal. verbose: a line a step. json: every event. quiet:
 nothing."""
-
-
-@dataclass(frozen=True)
-class CertificateFiles:
-    """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
-
-    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read
-    the key.
-    """
-
-    ca: Path | None
-    cert: Path
-    key: Path
-    insecure_key: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from parties.data.linked.draw_key import drawing_key
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.files import add_files
 from parties.data.tallies.workers import cores, count_by_workers

@@ -32,19 +32,18 @@ from mpc_protocols.process.installation import program
 from mpc_protocols.vertical.owners import SPLIT_PROTOCOLS, Link
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
+from parties.data.linked.opening import open_source
 from parties.data.records import read
-from parties.data.source import open_source
 from parties.session import run_session
 from runner.failures import reason
 from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
-from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.results.csv_fields import row_writer
 from runner.results.finished_run import columns_of
 from runner.results.outdir import PARTY_FOLDERS, RUN, finished
+from runner.results.table.csv_fields import row_writer
 from runner.study import DataLocation, VerticalStudy, load
-from runner.study.private_file import Private, location
+from runner.study.private_file import CertificateFiles, Private, location
 from runner.study.trained import training_of
 
 if TYPE_CHECKING:

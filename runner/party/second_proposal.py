@@ -21,8 +21,7 @@ from runner.study import Study, private_file
 
 if TYPE_CHECKING:
     from parties.budget.spending import Proposal
-    from runner.party.options import CertificateFiles
-    from runner.study.private_file import Private
+    from runner.study.private_file import CertificateFiles, Private
 
 
 def warnings(study: Study, party: str, own: Private, certs: CertificateFiles | None) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.process.later import Later
-from runner.party.options import CertificateFiles
 from runner.study import Study, digest
+from runner.study.private_file import CertificateFiles
 from runner.version import PROTOCOL
 
 if TYPE_CHECKING:

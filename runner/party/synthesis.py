@@ -17,7 +17,6 @@ import numpy as np
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import InputRule, Reports, StudyFacts
 from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, Exchange
-from runner import report
 from runner.results.release import Release
 from runner.study import VerticalStudy
 from runner.study.cohorts import cohorts_of
@@ -165,13 +164,6 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
     observe("fit", "raked", rows=registered.rows)
     rows = plan.config.synthetic_rows or registered.rows
     return replace(synthesis, model=rake(synthesis.model, columns, plan.domain.impossible), rows=rows)
-
-
-def prepare_end(plan: Plan, most_rows: int) -> None:
-    """Load and compile what `sample` and the report take, 0.1 to 0.4 s of CPU, in a thread that has nothing else to do."""
-    rows = plan.config.synthetic_rows or most_rows
-    Model.prepare(len(plan.domain.names), rows, len(plan.workload.cliques))
-    report.prepare()
 
 
 def sample(

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from runner.results.csv_fields import row_writer
-from runner.results.formulas import harmless
+from runner.results.columns import BLOCK_ROWS, decoded, shown_in_csv
 from runner.results.outdir import RUN
-from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
+from runner.results.table.csv_fields import row_writer
+from runner.results.table.formulas import harmless
 from synth.linked.folding import fold, fold_beneath
 from synth.linked.tables import LinkedTables
 

@@ -31,17 +31,17 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
+from mpc_protocols.process.canonical_json import canonical
 from parties.certificates import facts, load
 from runner.contributors import statement
 from runner.failures import reason
 from runner.results import outdir
-from runner.study.hashing import canonical
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-    from runner.party.options import CertificateFiles
     from runner.study import Study
+    from runner.study.private_file import CertificateFiles
 
 KIND, FORMAT = "release", "cosynth-release-1"
 MAX_CERTIFICATE = 1 << 16

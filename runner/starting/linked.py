@@ -16,7 +16,7 @@ import numpy as np
 
 from mpc_protocols.errors import UsageError
 from parties.data.counting.coding import written
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.starting.proposals import MAX_DISTINCT, Proposal, Texts, texts_of
 from synth.linked.tables import MAX_CHILDREN
 

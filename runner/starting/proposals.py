@@ -27,8 +27,8 @@ from mpc_protocols.errors import DataRefused
 from parties.data.counting.coding import Distinct, plain, written
 from parties.data.harmony.grouping import MARKS, Grouping
 from parties.data.harmony.rules import DECIMALS, DELIMITERS, RFC, Dialect
+from parties.data.linked.opening import open_source
 from parties.data.location import Location, locate
-from parties.data.source import open_source
 from synth.domain import Categorical, Value
 from synth.domain.categorical import SPELLINGS
 

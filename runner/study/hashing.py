@@ -10,11 +10,11 @@ else the session's CA.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS
+from mpc_protocols.process.canonical_json import canonical
 from mpc_protocols.psu.method import METHODS
 from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
@@ -22,14 +22,6 @@ from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 
 FORMAT = "cosynth-study-1"
-
-
-def canonical(value: object) -> bytes:
-    """Canonical JSON: sorted keys, no spaces, UTF-8, shortest decimal form of floats; NaN and infinity are
-    refused."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
 
 
 def agreed_tree(study: Study) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
 from parties.data.linked.draw_key import DrawKey
 from parties.data.location import KINDS_OF_FILES
-from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
 from runner.study.declared.private_keys import LedgerKeys, PrivateKeys
 from runner.study.declared.table import Table, read_toml, study_instead, value_text
@@ -40,6 +39,20 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 else:
     account = Later("parties.budget.account")
+
+
+@dataclass(frozen=True)
+class CertificateFiles:
+    """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
+
+    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read
+    the key.
+    """
+
+    ca: Path | None
+    cert: Path
+    key: Path
+    insecure_key: bool = False
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ from mpc_protocols.wire import Wire
 from runner.bench.research.federated.runs import Point, Source, scores
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithm import ALGORITHMS, Algorithm, WhileArriving
-from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving
+from synth.algorithms.aim.config import AimConfig
 from synth.budget.accounting import Accountant
 from synth.plan import Plan
 from synth.prior.later_wave import LaterWave, Wave

@@ -25,14 +25,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mpc_protocols.backend import BACKENDS, AllowAll, DistributedBackend
+from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.research.reports.exchange import ReportExchange
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
 from runner.review.audit.research.read_off import read_off, sketches_in
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM
+from synth.algorithms.vertimrf.config import VertiMrfConfig
 from synth.domain import Domain
 from synth.judgement.metrics import workload_error
 from synth.research.vertimrf.bins import encoded_sizes, levels_of

@@ -28,8 +28,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from parties.data.counting.local_marginals import LocalTable, count
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from parties.data.tallies.workers import count_by_workers
 from synth.domain import Domain
 from synth.workload import of_degree

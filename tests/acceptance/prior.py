@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
 from runner.api.conditions import allowed
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.budget.accounting import Accountant
 from synth.domain import Codes, Domain
 from synth.inference import infer

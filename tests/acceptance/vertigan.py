@@ -43,8 +43,9 @@ from runner.party.course.server_training import InTheClear
 from runner.review.audit.groups.inference import area
 from synth.domain import Domain
 from synth.judgement.metrics import total_variation
-from synth.research.vertigan.algorithm import ALGORITHM, VertiGanConfig
+from synth.research.vertigan.algorithm import ALGORITHM
 from synth.research.vertigan.coins import Coins
+from synth.research.vertigan.config import VertiGanConfig
 from synth.research.vertigan.owner import Owner
 from synth.research.vertigan.plan import VertiGanPlan
 from synth.workload import Workload

@@ -6,9 +6,9 @@ import pytest
 
 from runner.review.conformance import Check, check_algorithm, check_arriving
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
-from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving
-from synth.algorithms.flaim.algorithm import FlaimConfig
+from synth.algorithms.aim.config import AimConfig
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.training import Training
 from tests.toys import uniform_algorithm
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import DryRun, PresumedRun
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import MarginalOracle, Observe, StudyFacts
+from mpc_protocols.in_memory.presumed import DryRun, PresumedRun
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
@@ -26,7 +26,7 @@ from runner.review.conformance import (
     check_arriving,
     check_oracle,
 )
-from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.config import AimConfig
 from synth.plan import Plan
 from synth.synthesis import Synthesis
 from tests.toys import careless_backends as careless

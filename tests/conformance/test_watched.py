@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import StudyFacts
+from mpc_protocols.in_memory.presumed import AllowAll
 from runner.review.conformance.algorithm.watched import Watched
 
 FACTS = StudyFacts({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 1000, bytes(32), 0)

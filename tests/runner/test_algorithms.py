@@ -13,8 +13,8 @@ from mpc_protocols.errors import StudyInvalid
 from runner.__main__ import main
 from runner.party.synthesis import plan_of
 from runner.study import load
-from synth.algorithms.mst.algorithm import MstConfig
-from synth.algorithms.mwem.algorithm import MwemConfig
+from synth.algorithms.mst.config import MstConfig
+from synth.algorithms.mwem.config import MwemConfig
 from tests.runner.studies import write_study
 from tests.runner.test_forecast import SIZES, predicted_and_counted, study_of
 

@@ -21,8 +21,8 @@ from parties.data.counting.local_marginals import count
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Rules
 from parties.data.harmony.values import Change
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from runner.api import Synthesizer, between
 from runner.starting import proposals
 from runner.starting.custodians import compared

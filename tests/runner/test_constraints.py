@@ -11,8 +11,8 @@ import pytest
 
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data import records
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from runner.commands.cli import main
 from runner.study import read
 from synth.domain import Domain

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner.commands.cli import main
-from runner.results.formulas import harmless, is_formula
+from runner.results.table.formulas import harmless, is_formula
 from runner.study import Study
 
 

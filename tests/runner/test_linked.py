@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.api.spark import tally_spark
 from runner.commands.cli import main
 from runner.study import load, private_file

@@ -18,7 +18,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.ideal import oracle as ideal
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine
@@ -33,11 +32,12 @@ from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll, PresumedRun
 from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 from mpc_protocols.public import answers
 from mpc_protocols.wire import Wire
 from synth.algorithm import ALGORITHMS
-from synth.algorithms.mosaic.algorithm import MosaicConfig
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.domain import Domain
 from synth.workload import Workload
 from tests.mpc_protocols.backends.replicated.trio_run import small_groups

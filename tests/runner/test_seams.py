@@ -15,7 +15,7 @@ import pytest
 
 from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend, EngineBackend, backends_table
 from mpc_protocols.backends.ideal.backend import Ideal
-from mpc_protocols.backends.replicated.backend import Replicated
+from mpc_protocols.backends.replicated.semi_honest import Replicated
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.options import Option

@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 from pyarrow import parquet as pq
 
-from runner.results import outputs
-from runner.results.csv_fields import Fields
-from runner.results.formulas import harmless
+from runner.results import columns
+from runner.results.columns import decoded, shown_in_csv
+from runner.results.table.csv_fields import Fields
+from runner.results.table.formulas import harmless
+from runner.results.table.writing import write_parquet, write_table
 from synth.domain import Domain
 
 SPEC: list[dict[str, object]] = [
@@ -44,9 +46,9 @@ def codes(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 def test_both_kinds_of_file_hold_the_same_rows(tmp_path: Path) -> None:
     text, table = tmp_path / "rows.csv", tmp_path / "rows.parquet"
-    drawn = codes(outputs.BLOCK_ROWS + 300)  # of two blocks
-    outputs.write_table(text, drawn, DOMAIN, 9)
-    outputs.write_parquet(table, drawn, DOMAIN, 9)
+    drawn = codes(columns.BLOCK_ROWS + 300)  # of two blocks
+    write_table(text, drawn, DOMAIN, 9)
+    write_parquet(table, drawn, DOMAIN, 9)
     read = pq.read_table(table)
     assert read.schema.names == list(DOMAIN.names) and [str(kind) for kind in read.schema.types] == [
         "int64",
@@ -87,16 +89,16 @@ HARD = Domain.from_spec(
 def test_a_csv_file_is_what_the_csv_module_writes_row_by_row(
     domain: Domain, safe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "BLOCK_ROWS", 2048)
-    rows = outputs.BLOCK_ROWS + 50 if len(domain) > 1 else 300
+    monkeypatch.setattr(columns, "BLOCK_ROWS", 2048)
+    rows = columns.BLOCK_ROWS + 50 if len(domain) > 1 else 300
     draw = np.random.default_rng(5)
     drawn = np.column_stack([draw.integers(0, size, rows) for size in domain.sizes.values()])
-    outputs.write_table(tmp_path / "rows.csv", drawn, domain, 9, safe=safe)
+    write_table(tmp_path / "rows.csv", drawn, domain, 9, safe=safe)
     told = io.StringIO(newline="")
     writer = csv.writer(told, lineterminator="\n")
     writer.writerow(map(harmless, domain.names) if safe else domain.names)
-    for block in outputs.decoded(drawn, domain, 9):
-        for row in zip(*outputs.shown_in_csv(block, domain), strict=True):
+    for block in decoded(drawn, domain, 9):
+        for row in zip(*shown_in_csv(block, domain), strict=True):
             writer.writerow(map(harmless, row) if safe else row)
     assert (tmp_path / "rows.csv").read_bytes() == told.getvalue().encode()
 
@@ -105,7 +107,7 @@ def test_a_column_without_a_value_keeps_its_type(tmp_path: Path) -> None:
     drawn = codes(3)
     for name in ("age", "text", "number"):
         drawn[:, DOMAIN.names.index(name)] = DOMAIN.sizes[name] - 1
-    outputs.write_parquet(tmp_path / "rows.parquet", drawn, DOMAIN, 9)
+    write_parquet(tmp_path / "rows.parquet", drawn, DOMAIN, 9)
     read = pq.read_table(tmp_path / "rows.parquet")
     assert [str(read.schema.field(name).type) for name in ("age", "text", "number")] == [
         "int64",
@@ -127,7 +129,7 @@ def test_an_end_of_a_line_within_a_value_ends_no_line(text: str, safe: bool, tmp
             ]
         }
     )
-    outputs.write_table(tmp_path / "rows.csv", np.array([[0, 1], [1, 0], [0, 0]]), domain, 9, safe=safe)
+    write_table(tmp_path / "rows.csv", np.array([[0, 1], [1, 0], [0, 0]]), domain, 9, safe=safe)
     with (tmp_path / "rows.csv").open(newline="") as file:
         written = file.read()
     shown = str(harmless(text)) if safe else text

@@ -26,7 +26,6 @@ from cryptography.hazmat.primitives.serialization import (
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
 from runner.commands.cli import main
-from runner.party.options import CertificateFiles
 from runner.party.record.software import commit_of, software
 from runner.report import render
 from runner.results import signatures
@@ -37,6 +36,7 @@ from runner.review.verification.spending import charged
 from runner.starting.demo import COMPARISON
 from runner.study import Study
 from runner.study.hashing import digest_of, protocol_of
+from runner.study.private_file import CertificateFiles
 from tests.parties.test_certificates import unreadable
 from tests.runner import small
 from tests.runner.folders import Folders

@@ -276,9 +276,9 @@ def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
 
 
 def records_of(study, trial: split.Trial, name: str):  # type: ignore[no-untyped-def]
+    from parties.data.linked.opening import open_source
     from parties.data.location import locate
     from parties.data.records import read
-    from parties.data.source import open_source
     from runner.party.alignment import identifier_policy
 
     with open_source(locate(trial.path.parent / f"{name}.csv")) as source:

@@ -16,10 +16,10 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine import step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+from mpc_protocols.in_memory.presumed import AllowAll
 
 if TYPE_CHECKING:
     from parties.session import SessionWire

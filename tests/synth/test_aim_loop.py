@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency
-from synth.algorithms.aim.algorithm import ALGORITHM, AimConfig
+from synth.algorithms.aim.algorithm import ALGORITHM
+from synth.algorithms.aim.config import AimConfig
 from synth.algorithms.aim.loop import run
 from synth.budget.accounting import Accountant
 from synth.judgement.metrics import workload_error

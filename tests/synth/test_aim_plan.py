@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.config import AimConfig
 from synth.algorithms.aim.plan import AimPlan, plan
 from synth.budget.accounting import rho_of
 from synth.budget.charges import MAX_EPSILON

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
+from synth.algorithms.mst.algorithm import ALGORITHM
+from synth.algorithms.mst.config import MstConfig
 from synth.algorithms.mst.loop import run
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.algorithms.mwem.algorithm import ALGORITHM, MwemConfig
+from synth.algorithms.mwem.algorithm import ALGORITHM
+from synth.algorithms.mwem.config import MwemConfig
 from synth.algorithms.mwem.loop import run
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON

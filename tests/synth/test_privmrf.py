@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
 from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
-from synth.algorithms.privmrf.algorithm import ALGORITHM, PrivMrfConfig
+from synth.algorithms.privmrf.algorithm import ALGORITHM
+from synth.algorithms.privmrf.config import PrivMrfConfig
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.loop import run
 from synth.algorithms.privmrf.plan import MAX_SETS, questions

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.ideal.backend import Ideal
 from mpc_protocols.backends.ideal.oracle import IdealOracle
-from mpc_protocols.backends.replicated.backend import Replicated
+from mpc_protocols.backends.replicated.semi_honest import Replicated
 from mpc_protocols.functionality import Event, Guard, LocalCounts, MarginalOracle, Observe, StudyFacts
 from mpc_protocols.public.history import NO_HISTORY, History, NoHistory
 from mpc_protocols.wire import Wire

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun, PresumedRun
+from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import (
@@ -33,6 +33,7 @@ from mpc_protocols.functionality import (
     Observe,
     StudyFacts,
 )
+from mpc_protocols.in_memory.presumed import AllowAll, DryRun, PresumedRun
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,

@@ -23,7 +23,7 @@ from mpc_protocols.psu.functionality import VERSION as PSU_VERSION
 from parties.session.admission import agreement, identity
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport import codec, frames
-from runner.contributors import result, void
+from runner.contributors import signed_result, void
 from runner.contributors.courier import study_files
 from runner.forecast.predict import forecast
 from runner.results import release, signatures
@@ -105,7 +105,7 @@ def formats() -> Any:
         "study files": study_files.FORMAT,
         "release": signatures.FORMAT,
         "signed": list(signatures.SIGNED),
-        "result": result.FORMAT,
+        "result": signed_result.FORMAT,
         "void": void.FORMAT,
         "bundle": bundle.MAGIC.decode(),
         "bundle bytes": [bundle.file_bytes(1000), sorted(bundle.part_bytes(1000).values())],

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import DryRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import DryRun
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
 from runner.review.audit.subjects.in_memory.arena import apart

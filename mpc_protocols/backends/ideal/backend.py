@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import ClearBackend, DryRun, PresumedRun
+from mpc_protocols.backend import ClearBackend
+from mpc_protocols.in_memory.presumed import DryRun, PresumedRun
 from mpc_protocols.process.later import Later
 from mpc_protocols.public.history import NO_HISTORY, History
 

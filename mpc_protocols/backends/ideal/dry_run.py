@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle, Watch, unwatched
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+from mpc_protocols.in_memory.presumed import AllowAll, DryRun
 from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
 
 if TYPE_CHECKING:

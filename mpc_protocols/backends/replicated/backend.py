@@ -1,71 +1,30 @@
 """Descriptor of `replicated`: three parties on replicated secret shares, no two of them working together.
 
-Semi-honest, or with proofs against one that deviates (`proved.backend`).
+Semi-honest (`semi_honest`), or with proofs against one that deviates (`proved.backend`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import KEYED, Backend, CohortParts, EngineBackend, OracleParts, semi_honest
+from mpc_protocols.backends.replicated.semi_honest import Replicated
 from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
-    from mpc_protocols.backends.replicated import blank, cohort_costs, cohorts, oracle
+    from mpc_protocols.backend import Backend
     from mpc_protocols.backends.replicated.proved import backend
-    from mpc_protocols.in_memory.engine_dry_run import BlankParts
 else:
     backend = Later("mpc_protocols.backends.replicated.proved.backend")
-    blank = Later("mpc_protocols.backends.replicated.blank")
-    cohort_costs = Later("mpc_protocols.backends.replicated.cohort_costs")
-    cohorts = Later("mpc_protocols.backends.replicated.cohorts")
-    oracle = Later("mpc_protocols.backends.replicated.oracle")
-
-_ONE_OF_THREE = (
-    "At most one of the three computing parties is corrupted, together with any number of recipients and "
-    "contributors. Two computing parties that pool what they hold can reconstruct {pooled}."
-)
-_NOISE = "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it."
 
 
-class Replicated(EngineBackend):
-    """Three parties on replicated secret shares (Araki et al. 2016)."""
+class ReplicatedBySecurity(Replicated):
+    """Semi-honest, unless the study asks for proofs."""
 
-    name = "replicated"
-    rank = 0
-    summary = "three parties on secret shares"
-    computing = (3, 3)
-    by_default = 3
-    bundles = True
-    cohorts = True
     securities = ("semi-honest", "malicious")
-    together = "no two of them work together"
-    assumption = KEYED
-    known_traffic = (85320, 115)
-    unchecked = ""
-    compares_openings = True
-    shows = "random-looking shares"
-    how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
-
-    def threat(self, vertical: bool) -> tuple[str, ...]:
-        return semi_honest(vertical, _ONE_OF_THREE, _NOISE)
-
-    def parts(self) -> OracleParts:
-        return OracleParts(oracle.ReplicatedOracle, oracle.follow, oracle.contribute, oracle.computing_party)
 
     def secured(self, security: str) -> Backend:
         """With "malicious" the parties prove what they compute."""
-        if security != "malicious":
-            return self
-        return backend.ReplicatedWithProofs()
-
-    def cohort_parts(self) -> CohortParts:
-        return CohortParts(
-            cohorts.ReplicatedCohorts, cohorts.follow, cohorts.answer, cohort_costs.ReplicatedCohortsDryRun
-        )
-
-    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        return blank.blank_parts()
+        return backend.ReplicatedWithProofs() if security == "malicious" else self
 
 
-BACKEND = Replicated()
+BACKEND = ReplicatedBySecurity()

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.backends.replicated.blank import NOISE_S, SIGN_S
 from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.engine.blank import blank
@@ -28,6 +27,7 @@ from mpc_protocols.functionality import (
 )
 from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.engine_dry_run import PATIENCE_S
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.process.threads import start_thread
 
 COMPUTING = 3

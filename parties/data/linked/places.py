@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
+from parties.data.files.opening import open_table
 from parties.data.harmony.rules import RFC
 from parties.data.linked.draw_key import DrawKey, drawing_key
 from parties.data.linked.unfold import unfold
-from parties.data.source import open_source
 
 if TYPE_CHECKING:
     from parties.data.linked.unfold import Unfolding
@@ -65,6 +65,6 @@ def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Pat
     row."""
     key = drawing_key(linked.draws)
     with ExitStack() as stack:
-        people = stack.enter_context(open_source(replace(location, linked=None)))
-        children = {name: stack.enter_context(open_source(place)) for name, place in linked.children.items()}
+        people = stack.enter_context(open_table(location))
+        children = {name: stack.enter_context(open_table(place)) for name, place in linked.children.items()}
         return unfold(people, children, linked.linked, key, folder)

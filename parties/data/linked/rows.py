@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from parties.data.files.opening import open_table
 from parties.data.linked.keys import keys_of, people_keys
 from parties.data.linked.order import ranks
 from parties.data.linked.places import LinkedPlaces, orphan
 from parties.data.linked.unfold import MAX_ROWS, columns_of, within
 from parties.data.records import read
-from parties.data.source import open_source
 from synth.linked.folding import Children
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def coded(location: Location, rng: np.random.Generator, *, in_order: bool = Fals
     """
     assert location.linked is not None
     linked, places = location.linked.linked, location.linked
-    with open_source(replace(location, linked=None)) as source:
+    with open_table(location) as source:
         keys = people_keys(source, columns_of(source, linked.key, ()), linked.key)
         people = _codes(source, linked.people)
     children = {
@@ -90,7 +90,7 @@ def _children(
     in_order: bool,
 ) -> Children:
     by = () if in_order or child.order is None else (child.order,)
-    with open_source(places.children[child.name]) as source:
+    with open_table(places.children[child.name]) as source:
         table = columns_of(source, places.linked.key, by)
         person = np.asarray(
             pc.index_in(keys_of(source, table, places.linked.key), people).fill_null(-1), dtype=np.int64

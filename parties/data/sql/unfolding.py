@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import validate
+from parties.data.files.opening import open_table
 from parties.data.libraries import sa
 from parties.data.linked.draw_key import drawing_key
 from parties.data.linked.keys import MAX_WHOLE, inexact
 from parties.data.linked.places import LinkedPlaces, orphan
 from parties.data.linked.unfold import MAX_ROWS, Unfolding
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from parties.data.sql.cases import number
 from parties.data.sql.grouping import Grouping, Row, column
 from parties.data.sql.kinds import Kind
@@ -139,7 +140,7 @@ class UnfoldedInside(Source):
     def _opened_child(self, child: ChildTable, owner: _Owner) -> _Table:
 
         key = owner.key
-        with open_source(self._linked.children[child.name]) as source:
+        with open_table(self._linked.children[child.name]) as source:
             for name in (key, *(name for name in (child.order, child.key) if name is not None)):
                 if name not in source.columns:
                     raise DataRefused(source.lacking(name))

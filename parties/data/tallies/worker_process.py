@@ -21,8 +21,9 @@ from pyarrow import ipc
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.process.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import open_source, remove_spills
+from parties.data.scratch import remove_spills
 from parties.data.tallies.blocks import Blocks
 from parties.data.tallies.counting import Counting, count_partition
 from parties.data.tallies.partition import HASH, PartitionCounts

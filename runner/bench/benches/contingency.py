@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, StudyFacts
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import EndStep, PrepareStep, Step
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData, ideal_counts

@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.forecast import forecast
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member

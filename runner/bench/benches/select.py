@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import StudyFacts
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire

@@ -25,8 +25,8 @@ from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.ledger_file import NoLedger
 from parties.budget.spending import STARTED
-from runner.results.csv_fields import row_writer
-from runner.results.formulas import harmless
+from runner.results.table.csv_fields import row_writer
+from runner.results.table.formulas import harmless
 from runner.study import private_file
 from runner.study.declared.table import nearest
 from synth.budget.rounding import rounded_up

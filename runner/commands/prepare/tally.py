@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from parties import core_dumps
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from parties.data.tallies.counting import count_partition, place_of
 from parties.data.tallies.partition import MAGIC
 from parties.inbox.files import discard_unfinished, write_private

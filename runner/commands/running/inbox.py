@@ -24,8 +24,8 @@ from runner.contributors.void import declare
 from runner.party.synthesis import plan_of
 from runner.study import Study, load, private_file
 from runner.study.declared.table import nearest, read_toml
-from runner.study.sections.contributors import read_receivers, receivers_text
 from runner.study.sections.parties import address_of
+from runner.study.sections.receivers import read_receivers, receivers_text
 
 if TYPE_CHECKING:
     from parties.inbox.store import Inbox

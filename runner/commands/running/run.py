@@ -23,7 +23,7 @@ from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.launcher import launch
 from runner.launch.watchdog import Job, watch
-from runner.party.options import CertificateFiles, PartyOptions, Progress
+from runner.party.options import PartyOptions, Progress
 from runner.results.outdir import (
     EVENTS,
     PARTY_FOLDERS,
@@ -41,6 +41,7 @@ from runner.results.outdir import (
 from runner.results.warnings import tell, texts_of
 from runner.study import load, private_file
 from runner.study.declared.table import nearest
+from runner.study.private_file import CertificateFiles
 
 if TYPE_CHECKING:
     from parties import certificates

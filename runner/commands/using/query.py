@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.process.foreign_text import for_stream, printable
 from runner.report.files import measurements_of
-from runner.results.csv_fields import row_writer
 from runner.results.finished_run import open_run
-from runner.results.formulas import harmless
 from runner.results.query import ask
+from runner.results.table.csv_fields import row_writer
+from runner.results.table.formulas import harmless
 from runner.results.warnings import of_columns, tell
 
 if TYPE_CHECKING:

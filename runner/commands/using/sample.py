@@ -24,7 +24,7 @@ from runner.report.files import measurements_of
 from runner.results import outdir
 from runner.results.finished_run import open_run
 from runner.results.linked import People, check_of_people, linked_of, write_tables
-from runner.results.outputs import write_parquet, write_table
+from runner.results.table.writing import write_parquet, write_table
 from runner.results.warnings import tell, texts_of
 from synth.inference.replicates import MAX_REPLICATES, Replicates, draw_tables
 from synth.mrf import conditional

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudiesDiffer, UsageError
+from mpc_protocols.process.canonical_json import canonical
 from parties.inbox.files import write_private
 from runner.failures import reason
 from runner.study import Study
-from runner.study.hashing import canonical
 from runner.study.sections.waves import MEASUREMENTS, RESULT
 
 FORMAT = "cosynth-study-files-1"

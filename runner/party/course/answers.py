@@ -23,7 +23,8 @@ from runner.party.course import agreed_table
 from runner.party.course.agreed_table import confirmed
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
-from runner.party.synthesis import draft, exchange_of, prepare_end, sample, synthesize
+from runner.party.preparation import prepare_end
+from runner.party.synthesis import draft, exchange_of, sample, synthesize
 from runner.results.release import parse
 from synth.budget.accounting import Accountant
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import ProtocolAborted, UsageError
 from mpc_protocols.process.threads import Aside
-from runner.contributors.result import Result, exchange
+from runner.contributors.result import exchange, result_of
 from runner.party.course.course import Run
 from runner.party.custodian import PRIVATE
 from runner.party.record.run_json import describe
@@ -48,7 +48,7 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         run.collective.hand_out(payload)
     result = None
     if closing is not None:
-        told = Result.of(closing, run.id, release, study)
+        told = result_of(closing, run.id, release, study)
         agreed = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
         result = told.to_bytes(agreed)
     judging = None if attempt.serves else Aside(lambda: relations_of(release, study.domain))

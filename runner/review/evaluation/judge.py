@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
 from parties.data.records import read
-from parties.data.source import open_source
 from runner.review.evaluation.figure import Figure, mean_of
 from runner.review.evaluation.prediction import Prediction, predicted, questions
 from runner.review.evaluation.words import lines

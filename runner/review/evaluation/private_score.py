@@ -33,15 +33,15 @@ import numpy as np
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+from mpc_protocols.process.canonical_json import canonical
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
 from parties.data.counting.local_marginals import count
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
 from runner.review.evaluation.judge import SEED, SETS
 from runner.study import Study, VerticalStudy
-from runner.study.hashing import canonical
 from runner.study.model import DataLocation
 from runner.study.private_file import read_by_rules
 from synth.budget.accounting import Accountant, Budget

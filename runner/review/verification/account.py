@@ -23,9 +23,9 @@ from mpc_protocols.functionality import Event, StudyFacts
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import RowBound
 from mpc_protocols.mechanisms.measurement import plan_distances, plan_marginals, plan_total
+from mpc_protocols.process.canonical_json import canonical
 from runner.results.release import clients_of
 from runner.review.verification.trainings import are_whole
-from runner.study.hashing import canonical
 
 if TYPE_CHECKING:
     from runner.study import Study

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudiesDiffer, UsageError
+from mpc_protocols.process.canonical_json import canonical
 from runner.check.finding import Finding, fine, problem
 from runner.report.split_training import KEY
 from runner.results.finished_run import agreed_study, columns_of, constraints_of
@@ -15,7 +16,7 @@ from runner.results.outdir import RESEARCH_TABLE, RUN
 from runner.review.verification.place import Place
 from runner.study import Study
 from runner.study.claim import claim_of
-from runner.study.hashing import agreed_tree, canonical, digest_of, protocol_of
+from runner.study.hashing import agreed_tree, digest_of, protocol_of
 from runner.study.trained import training_of
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS

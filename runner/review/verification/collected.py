@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backends.bundles.sealing import ReceiverKey
 from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, UsageError
 from runner.check.finding import Finding, fine, note, problem
-from runner.contributors import result, statement
+from runner.contributors import signed_result, statement
 from runner.results.finished_run import MODEL
 from runner.results.outdir import RESULT, RUN
 from runner.study.hashing import digest_of, protocol_of
@@ -66,9 +66,9 @@ def _result_finding(place: Place) -> Finding:
             f"{place.directory / RUN} does not state the contributors; it is damaged or of another version."
         ) from None
     try:
-        _, content, signatures = statement.read([path], {result.KIND: result.FORMAT})
-        statement.verify(f"{path}", result.signed(content), signatures, bytes.fromhex(study), keys)
-        told = result.parse(path, content)
+        _, content, signatures = statement.read([path], {signed_result.KIND: signed_result.FORMAT})
+        statement.verify(f"{path}", signed_result.signed(content), signatures, bytes.fromhex(study), keys)
+        told = signed_result.parse(path, content)
     except CosynthError as error:
         return problem(error)
     compared = {

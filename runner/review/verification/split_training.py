@@ -11,12 +11,12 @@ from typing import Any
 
 from mpc_protocols.functionality import Event, StudyFacts
 from mpc_protocols.mechanisms.measurement import plan_marginals
+from mpc_protocols.process.canonical_json import canonical
 from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import plan_of
 from runner.review.verification.account import NO_CAP, close
 from runner.review.verification.planned import owned_of
 from runner.study import Study, VerticalStudy
-from runner.study.hashing import canonical
 from runner.study.trained import active_owner, training_of
 
 

@@ -9,16 +9,14 @@ contributor, `receivers`, a JSON object with the public keys of the three comput
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, Backend
-from mpc_protocols.backends.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, ReceiverKey
+from mpc_protocols.backends.bundles.sealing import SIGNING_BYTES, ReceiverKey
 from mpc_protocols.process.installation import program
 from parties.inbox.close import Close
 from runner.failures import reason
@@ -27,7 +25,7 @@ from runner.study.declared.table import Table, nearest
 from runner.study.model import Party
 from runner.study.sections.closes import public_form, read_closes
 from runner.study.sections.parties import NAME
-from runner.study.sections.public_files import read_public
+from runner.study.sections.receivers import RECEIVERS, key_bytes, read_receivers
 from runner.study.sections.registered import Registered, read_registered
 from runner.study.sections.waves import EarlierWave, public_keys, read_waves
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from runner.study.declared.tables import Privacy
     from synth.domain import Domain
 
-RECEIVERS = 3
 KEY_PREFIX = "ed25519:"
 COLLECT, ARRIVING = SCHEDULES
 
@@ -180,30 +177,6 @@ def read_contributors(
     return found if len(problems) == before else None
 
 
-def read_receivers(file: Path) -> dict[str, ReceiverKey]:
-    """The computing parties' public keys. Raises OSError, ValueError with the reason."""
-    form = json.loads(read_public(file).decode("utf-8"))
-    if not isinstance(form, dict):
-        raise ValueError("it must be an object with a key for each computing party")
-    found = {}
-    for name, key in form.items():
-        if not isinstance(key, dict) or key.keys() != {"seal", "sign"}:
-            raise ValueError(f'the entry of {name!r:.40} must have "seal" and "sign"')
-        found[name] = ReceiverKey(
-            _base64(key["seal"], SEALING_BYTES, name), _base64(key["sign"], SIGNING_BYTES, name)
-        )
-    return found
-
-
-def receivers_text(receivers: Mapping[str, ReceiverKey]) -> str:
-    """What `read_receivers` reads."""
-    form = {
-        name: {"seal": base64.b64encode(key.sealing).decode(), "sign": base64.b64encode(key.signing).decode()}
-        for name, key in receivers.items()
-    }
-    return json.dumps(form, indent=1) + "\n"
-
-
 def key_line(name: str, key: bytes) -> str:
     """A contributor's line in `keys`."""
     return f"{name} {KEY_PREFIX}{base64.b64encode(key).decode()}"
@@ -235,7 +208,7 @@ def _keys(table: Table, file: Path, parties: list[str]) -> dict[str, bytes]:
                 )
             if name.casefold() in seen:
                 raise ValueError(f"the name {name} is taken by a party, or stands there twice")
-            decoded = _base64(key.strip().removeprefix(KEY_PREFIX), SIGNING_BYTES, name)
+            decoded = key_bytes(key.strip().removeprefix(KEY_PREFIX), SIGNING_BYTES, name)
             if decoded in found.values():
                 raise ValueError(f"the key of {name} is another contributor's")
         except ValueError as error:
@@ -303,13 +276,3 @@ def _check_newcomers(table: Table, found: Contributors) -> None:
             f"fewer than the {least} bundles that the study needs",
             "keys",
         )
-
-
-def _base64(text: object, size: int, name: str) -> bytes:
-    try:
-        decoded = base64.b64decode(text if isinstance(text, str) else "", validate=True)
-    except (binascii.Error, ValueError):
-        decoded = b""
-    if len(decoded) != size:
-        raise ValueError(f"a key of {name} is not {size} bytes in base64")
-    return decoded

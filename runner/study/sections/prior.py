@@ -32,7 +32,7 @@ from runner.study.sections.public_files import MAX_BYTES, read_public
 from synth.algorithm import ALGORITHMS, Algorithm
 
 if TYPE_CHECKING:
-    from parties.data import source
+    from parties.data.linked import opening
     from runner.report import files
     from runner.results import finished_run, release, signatures
     from runner.study.model import Party
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from synth.prior import Known, Prior
     from synth.synthesis import Measured
 else:
-    source = Later("parties.data.source")
+    opening = Later("parties.data.linked.opening")
     files = Later("runner.report.files")
     finished_run = Later("runner.results.finished_run")
     licence = Later("synth.inference.licence")
@@ -192,7 +192,7 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
         copy = Path(folder) / path.name  # what the digest is of, where nobody else changes it
         copy.write_bytes(content)
         try:
-            with source.open_source(locate(copy)) as table:
+            with opening.open_source(locate(copy)) as table:
                 shared = domain.subset([name for name in domain.names if name in table.columns])
                 if len(shared) < 2:
                     raise _Unusable("it has fewer than two columns of this study")

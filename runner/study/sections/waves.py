@@ -20,24 +20,23 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backends.bundles.sealing import ReceiverKey
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
+from mpc_protocols.process.canonical_json import canonical
 from mpc_protocols.process.later import Later
 from mpc_protocols.public.rationals import rational
 from runner.study.declared.keys import WaveKeys
 from runner.study.declared.table import Table, value_text
-from runner.study.hashing import canonical
 from runner.study.sections.public_files import read_public
+from runner.study.sections.receivers import RECEIVERS, read_receivers
 
 if TYPE_CHECKING:
-    from runner.contributors import result, statement
+    from runner.contributors import signed_result, statement
     from runner.study.declared.tables import Privacy
-    from runner.study.sections import contributors
     from synth.domain import Domain
     from synth.prior import later_wave
     from synth.prior.later_wave import Wave
 else:
-    contributors = Later("runner.study.sections.contributors")
     later_wave = Later("synth.prior.later_wave")
-    result = Later("runner.contributors.result")
+    signed_result = Later("runner.contributors.signed_result")
     statement = Later("runner.contributors.statement")
 
 RESULT, MEASUREMENTS = "result.json", "measurements.json"
@@ -181,15 +180,17 @@ def _check_promise(
 
 def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapping[str, Any]]:
     """A wave and its promise. Raises OSError, `CosynthError`, `_Unusable`, ValueError."""
-    keys: Mapping[str, ReceiverKey] = contributors.read_receivers(receivers)
+    keys: Mapping[str, ReceiverKey] = read_receivers(receivers)
     (run / RESULT).stat()
-    if len(keys) != contributors.RECEIVERS:
+    if len(keys) != RECEIVERS:
         raise _Unusable(f"{receivers} has keys of {len(keys)} parties, and three have signed its result")
-    _, content, signatures = statement.read([run / RESULT], {result.KIND: result.FORMAT})
-    if f'"format":"{result.FORMAT}"'.encode() not in content:  # else its signatures would seem to be missing
+    _, content, signatures = statement.read([run / RESULT], {signed_result.KIND: signed_result.FORMAT})
+    if (
+        f'"format":"{signed_result.FORMAT}"'.encode() not in content
+    ):  # else its signatures would seem to be missing
         raise _Unusable(f"its {RESULT} is that of another version of the program")
-    statement.check_signatures(f"{run / RESULT}", result.signed(content), signatures, keys)
-    told = result.parse(run / RESULT, content)
+    statement.check_signatures(f"{run / RESULT}", signed_result.signed(content), signatures, keys)
+    told = signed_result.parse(run / RESULT, content)
     measurements = read_public(run / MEASUREMENTS)
     if hashlib.sha256(measurements).hexdigest() != told.measurements:
         raise _Unusable(f"its {MEASUREMENTS} is not the one that its parties have signed")

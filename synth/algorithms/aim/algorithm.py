@@ -1,15 +1,13 @@
-"""AIM's descriptor and its `[aim]` table."""
+"""AIM's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.options import option
 from mpc_protocols.process.later import Later
 from synth.algorithm import MarginalAlgorithm, WhileArriving
-from synth.config import ADAPTIVE, RoundConfig, rounds_option
+from synth.algorithms.aim.config import AimConfig
 
 if TYPE_CHECKING:
     from synth.algorithms.aim import arriving
@@ -17,19 +15,6 @@ if TYPE_CHECKING:
     from synth.algorithms.aim.plan import AimPlan
 else:
     arriving = Later("synth.algorithms.aim.arriving")
-
-
-@dataclass(frozen=True)
-class AimConfig(RoundConfig):
-    """The `[aim]` table of a study. rounds: a number, or "adaptive". select_share: of rho, for selecting."""
-
-    rounds: int | str = rounds_option(ADAPTIVE)
-    select_share: float = option(0.1, "number", "share of the budget that selecting takes", below=1.0)
-
-    @property
-    def fixed_rounds(self) -> int | None:
-        """The number of rounds; None if it is adaptive."""
-        return self.rounds if isinstance(self.rounds, int) else None
 
 
 class Aim(MarginalAlgorithm["AimConfig", "AimPlan"]):

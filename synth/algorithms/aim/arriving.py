@@ -26,8 +26,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Unpack
 
 from synth.algorithm import SOUND, Promise, WhileArriving
-from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving_loop import run
+from synth.algorithms.aim.config import AimConfig
 from synth.algorithms.aim.plan import AimPlan
 from synth.budget.charges import Charges, cell_distance
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, calibrate, check_sizes, modelled

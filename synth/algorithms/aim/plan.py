@@ -25,7 +25,7 @@ from typing import Unpack
 
 from mpc_protocols.functionality import Clique
 from synth.algorithm import PromiseWithReserved
-from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.config import AimConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED
 from synth.budget.small.fallback import least_share

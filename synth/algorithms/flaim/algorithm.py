@@ -1,17 +1,15 @@
-"""FLAIM's descriptor and its `[flaim]` table."""
+"""FLAIM's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mpc_protocols.functionality import SUM
-from mpc_protocols.options import option
 from mpc_protocols.process.later import Later
 from synth.algorithm import CHOICES, NO_CLAIM, SOUND, Algorithm, CohortRounds, Promise
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.algorithms.flaim.plan import SIZES, plan
 from synth.algorithms.flaim.variants import VARIANTS
-from synth.config import ModelConfig, rounds_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,42 +23,6 @@ if TYPE_CHECKING:
 else:
     one_shot = Later("synth.algorithms.flaim.one_shot")
     rounds = Later("synth.algorithms.flaim.rounds")
-
-EVERY_ROUND = "all"
-
-
-@dataclass(frozen=True)
-class FlaimConfig(ModelConfig):
-    """The `[flaim]` table of a study. participations: of one client. group: no sum of fewer clients is
-    opened."""
-
-    variant: str = option(
-        "private",
-        "word",
-        "which member of the family",
-        words=tuple(VARIANTS),
-        meaning='which member of the family ([FLAIM](../design/flaim.md)). For research `"oracle"`, which opens true '
-        "marginals and needs `research = true`",
-    )
-    rounds: int = rounds_option(
-        meaning="cohorts at most; fewer where there would be fewer than `group` clients in one"
-    )
-    participations: int | str = option(
-        1,
-        "whole",
-        "how often a client takes part at most",
-        low=1,
-        words=(EVERY_ROUND,),
-        meaning='how often a client takes part at most; or `"all"`: in every round. light and bayes: once',
-    )
-    group: int = option(
-        3,
-        "whole",
-        "no sum of fewer clients is opened",
-        low=1,
-        meaning="no sum of fewer clients is opened; the study needs as many (10)",
-    )
-    select_share: float = option(0.1, "number", "share of the budget that choosing takes", below=1.0)
 
 
 class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):

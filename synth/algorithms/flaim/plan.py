@@ -28,7 +28,7 @@ from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, mode
 from synth.workload import Workload
 
 if TYPE_CHECKING:
-    from synth.algorithms.flaim.algorithm import FlaimConfig
+    from synth.algorithms.flaim.config import FlaimConfig
 
 SIZES, TRUTH = "sizes", "true marginals"
 """What the events of clients' noisy sizes, and of what protects nothing, are called."""

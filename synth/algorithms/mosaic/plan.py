@@ -27,8 +27,8 @@ from typing import Unpack
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_MARGINALS, Clique
 from synth.algorithm import PromiseWithReserved
-from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.prices import two_thirds
 from synth.budget.reserved import NOTHING_RESERVED

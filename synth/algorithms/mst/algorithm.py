@@ -1,20 +1,14 @@
-"""MST's descriptor and its `[mst]` table."""
+"""MST's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synth.algorithm import MarginalAlgorithm
-from synth.config import ModelConfig
+from synth.algorithms.mst.config import MstConfig
 
 if TYPE_CHECKING:
     from synth.algorithms.mst.plan import MstPlan
-
-
-@dataclass(frozen=True)
-class MstConfig(ModelConfig):
-    """The `[mst]` table of a study."""
 
 
 class Mst(MarginalAlgorithm["MstConfig", "MstPlan"]):

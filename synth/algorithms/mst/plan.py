@@ -25,7 +25,7 @@ from typing import Unpack
 
 from mpc_protocols.functionality import MAX_CELLS, Clique
 from synth.algorithm import PromiseWithReserved
-from synth.algorithms.mst.algorithm import MstConfig
+from synth.algorithms.mst.config import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.budget.reserved import NOTHING_RESERVED
 from synth.budget.small.fallback import MIN_COLUMNS, MIN_TRIAL

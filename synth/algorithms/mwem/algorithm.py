@@ -1,22 +1,14 @@
-"""MWEM+PGM's descriptor and its `[mwem]` table."""
+"""MWEM+PGM's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synth.algorithm import MarginalAlgorithm
-from synth.config import RoundConfig, rounds_option
+from synth.algorithms.mwem.config import MwemConfig
 
 if TYPE_CHECKING:
     from synth.algorithms.mwem.plan import MwemPlan
-
-
-@dataclass(frozen=True)
-class MwemConfig(RoundConfig):
-    """The `[mwem]` table of a study."""
-
-    rounds: int = rounds_option()
 
 
 class Mwem(MarginalAlgorithm["MwemConfig", "MwemPlan"]):

@@ -23,7 +23,7 @@ from typing import Unpack
 
 from mpc_protocols.functionality import Clique
 from synth.algorithm import PromiseWithReserved
-from synth.algorithms.mwem.algorithm import MwemConfig
+from synth.algorithms.mwem.config import MwemConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED
 from synth.budget.small.fallback import least_share

@@ -1,23 +1,14 @@
-"""PrivMRF's descriptor and its `[privmrf]` table."""
+"""PrivMRF's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpc_protocols.options import option
 from synth.algorithm import MarginalAlgorithm
-from synth.config import ModelConfig
+from synth.algorithms.privmrf.config import PrivMrfConfig
 
 if TYPE_CHECKING:
     from synth.algorithms.privmrf.plan import PrivMrfPlan
-
-
-@dataclass(frozen=True)
-class PrivMrfConfig(ModelConfig):
-    """The `[privmrf]` table of a study. max_columns: of a marginal."""
-
-    max_columns: int = option(4, "whole", "columns of a marginal, at most", low=2, high=6)
 
 
 class PrivMrf(MarginalAlgorithm["PrivMrfConfig", "PrivMrfPlan"]):

@@ -32,7 +32,7 @@ from typing import Unpack
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from synth.algorithm import PromiseWithReserved
-from synth.algorithms.privmrf.algorithm import PrivMrfConfig
+from synth.algorithms.privmrf.config import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved

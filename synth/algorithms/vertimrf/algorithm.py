@@ -1,14 +1,13 @@
-"""VertiMRF's descriptor and its `[vertimrf]` table."""
+"""VertiMRF's descriptor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from mpc_protocols.options import option
 from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, Promise, PromiseWithReserved, Reporting
-from synth.algorithms.privmrf.algorithm import PrivMrf, PrivMrfConfig
+from synth.algorithms.privmrf.algorithm import PrivMrf
+from synth.algorithms.vertimrf.config import ON_SHARES, VertiMrfConfig
 from synth.algorithms.vertimrf.encoding import ENCODINGS, Encoding
 from synth.algorithms.vertimrf.plan import VertiMrfPlan, plan
 from synth.config import AlgorithmConfig
@@ -25,23 +24,7 @@ if TYPE_CHECKING:
 else:
     loop = Later("synth.algorithms.privmrf.loop")
 
-ON_SHARES: Final = "mpc"
 ALTERNATIVE: Final = f'[vertimrf] encoder = "{ON_SHARES}"'
-
-
-@dataclass(frozen=True)
-class VertiMrfConfig(PrivMrfConfig):
-    """The `[vertimrf]` table of a study. encoder: how marginals across owners are counted."""
-
-    encoder: str = option(
-        ON_SHARES,
-        "word",
-        "across owners: counts on shares; research: randomised responses, sketches",
-        words=(ON_SHARES, *ENCODINGS.names),
-        meaning='marginals across owners are counted on shares. Research, with `method = "row-order"` and `adjacency '
-        '= "replace"`: `"fo"`, every code a randomised response; `"fm"`, sketches, without any privacy claim '
-        "([algorithms](../design/algorithms.md) 11)",
-    )
 
 
 class VertiMrf(Algorithm["VertiMrfConfig", "Plan"]):

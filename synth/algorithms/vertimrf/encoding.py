@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synth.algorithm import Promise, Reporting
-    from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
+    from synth.algorithms.vertimrf.config import VertiMrfConfig
     from synth.domain import Domain
     from synth.plan import Plan
     from synth.workload import Workload

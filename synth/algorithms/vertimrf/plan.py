@@ -18,7 +18,7 @@ from synth.domain import Domain
 from synth.workload import Workload
 
 if TYPE_CHECKING:
-    from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
+    from synth.algorithms.vertimrf.config import VertiMrfConfig
 
 
 @dataclass(frozen=True)

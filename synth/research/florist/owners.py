@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.mechanisms.gaussian import reference, sampler
-from synth.research.florist.algorithm import ORACLE, exact
 from synth.research.florist.calibrate import (
     BINS,
     TEST,
@@ -27,6 +26,7 @@ from synth.research.florist.calibrate import (
     correction,
     flip_numerator,
 )
+from synth.research.florist.config import ORACLE, exact
 from synth.research.florist.evaluate import binned, quality
 from synth.research.florist.fill import Features
 from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, archive
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from synth.domain import Domain
-    from synth.research.florist.algorithm import FloristConfig
+    from synth.research.florist.config import FloristConfig
     from synth.research.florist.plan import FloristPlan
     from synth.training import Lists, Outside, OwnTable
 

@@ -18,18 +18,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Event
 from synth.algorithm import Promise
-from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
+from synth.algorithms.mst.algorithm import ALGORITHM
+from synth.algorithms.mst.config import MstConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.plan import TOTAL_DISTANCE, Plan, calibrate
-from synth.research.florist.algorithm import ORACLE, exact
 from synth.research.florist.calibrate import BINS, MODEL, flip_numerator
+from synth.research.florist.config import ORACLE, exact
 from synth.training import Evaluation
 from synth.workload import Workload
 
 if TYPE_CHECKING:
     from synth.algorithm import Algorithm
-    from synth.research.florist.algorithm import FloristConfig
+    from synth.research.florist.config import FloristConfig
 
 RATE_RHO = Fraction(1, 1000)
 """Of the noisy count of labels 1."""

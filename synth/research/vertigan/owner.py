@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
-from synth.research.vertigan.algorithm import BUCKETS
 from synth.research.vertigan.coins import Coins, gumbel
+from synth.research.vertigan.config import BUCKETS
 from synth.research.vertigan.critic import Critic, hidden
 from synth.research.vertigan.net import LATENT, Branch
 from synth.research.vertigan.plan import SCALE_BITS

@@ -31,12 +31,12 @@ from synth.budget.sampled_gaussian import MIN_SIGMA, ORDERS, TRAIN, SampledGauss
 from synth.domain import Domain
 from synth.plan import Plan
 from synth.research.vertigan import critic, net
-from synth.research.vertigan.algorithm import BUCKETS, MAX_ONE_HOT, OWN
 from synth.research.vertigan.coins import LOCAL_DISTANCE, RATE_BITS
+from synth.research.vertigan.config import BUCKETS, MAX_ONE_HOT, OWN
 from synth.workload import Workload
 
 if TYPE_CHECKING:
-    from synth.research.vertigan.algorithm import VertiGanConfig
+    from synth.research.vertigan.config import VertiGanConfig
 
 COUNT_SHARE: Final = Fraction(1, 100)
 """Of the study's rho, for the noisy numbers of rows."""

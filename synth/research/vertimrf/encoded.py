@@ -13,7 +13,7 @@ from synth.algorithms.vertimrf.encoding import Encoding
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Observe, Reports
-    from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
+    from synth.algorithms.vertimrf.config import VertiMrfConfig
     from synth.domain import Domain
     from synth.research.vertimrf import plan, reports
     from synth.research.vertimrf.plan import EncodedPlan

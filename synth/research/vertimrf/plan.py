@@ -16,9 +16,9 @@ from typing import Any, Final, Unpack
 
 from mpc_protocols.functionality import Event
 from synth.algorithm import OWN_MODEL, Promise
-from synth.algorithms.privmrf.algorithm import PrivMrfConfig
+from synth.algorithms.privmrf.config import PrivMrfConfig
 from synth.algorithms.privmrf.plan import PrivMrfPlan, questions, within
-from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
+from synth.algorithms.vertimrf.config import VertiMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges
 from synth.domain import Domain

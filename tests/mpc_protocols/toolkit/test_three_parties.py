@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.backends.replicated.sharing import trio
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.engine import prg
@@ -23,6 +22,7 @@ from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, Guard
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork, run_parties
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.toolkit.shared_array import MAX_ENTRY, MIN_ENTRY, SharedArray
 from mpc_protocols.toolkit.three_parties import ThreeParties, UnionRows, _selection_plan

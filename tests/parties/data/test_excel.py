@@ -14,8 +14,8 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import count
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from runner.starting.proposals import place_of, texts_of
 from synth.domain import Domain
 

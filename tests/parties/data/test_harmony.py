@@ -18,8 +18,9 @@ from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.functions import FUNCTIONS, OPERATORS
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Dialect, Rules
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from synth.domain import Boolean, Categorical, Domain, Integer, Numeric, column_from_spec
 from tests.parties.data.tables import CANARY, write_csv, write_duckdb, write_parquet
 

@@ -19,8 +19,9 @@ from mpc_protocols.errors import DataRefused
 from parties.data.counting import counters
 from parties.data.counting.local_marginals import count, validate
 from parties.data.counting.scan import inspect
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 

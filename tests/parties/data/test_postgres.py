@@ -24,8 +24,9 @@ from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data import records
 from parties.data.counting.coding import Coder
 from parties.data.counting.local_marginals import count, validate
+from parties.data.linked.opening import open_source
 from parties.data.location import Location, locate
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, assert_says, everything_in, write_csv, write_parquet
 from tests.postgres import PASSWORD, Postgres, binaries

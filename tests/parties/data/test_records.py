@@ -15,9 +15,10 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data.counting.local_marginals import count
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
 from parties.data.records import Records, read, validate
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 

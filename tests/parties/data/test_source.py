@@ -18,8 +18,9 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.engines import duckdb_engine, duckdb_view
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import Source, many_files, open_source
+from parties.data.source import Source, many_files
 from parties.data.sql import server
 from tests.parties.data.tables import (
     CANARY,

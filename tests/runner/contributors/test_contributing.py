@@ -22,6 +22,7 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.functionality import Event
+from mpc_protocols.process.canonical_json import canonical
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Entry
 from parties.inbox.store import AgreedList
@@ -29,11 +30,10 @@ from runner.__main__ import main
 from runner.contributors import statement
 from runner.contributors.closing import Closing
 from runner.contributors.contributing import Contribution
-from runner.contributors.result import Result
+from runner.contributors.signed_result import Result
 from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
 from runner.study import load, private_file
-from runner.study.hashing import canonical
 from tests.runner import small
 from tests.worlds import collecting
 from tests.worlds.collecting import World

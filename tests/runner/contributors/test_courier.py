@@ -21,6 +21,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
+from mpc_protocols.process.canonical_json import canonical
 from parties.budget.ledger import Ledger
 from runner.check.run import findings
 from runner.contributors import contributing
@@ -29,7 +30,6 @@ from runner.contributors.courier import study_files
 from runner.contributors.courier.node import Node
 from runner.contributors.courier.study_files import StudyFiles
 from runner.study import load
-from runner.study.hashing import canonical
 from tests.worlds.fleet import PARTIES, Fleet
 
 SMALL = (6, 5, 4, 3)

@@ -21,7 +21,8 @@ from parties.inbox.store import AgreedList
 from runner.__main__ import main
 from runner.contributors import statement
 from runner.contributors.closing import Closing
-from runner.contributors.result import Result, exchange
+from runner.contributors.result import exchange
+from runner.contributors.signed_result import Result
 from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
 from runner.study import private_file

@@ -16,18 +16,18 @@ import pytest
 
 from mpc_protocols.backends.bundles.sealing import ReceiverSecret
 from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.process.canonical_json import canonical
 from parties.budget.ledger import Ledger
 from runner.__main__ import main
 from runner.check.run import findings
-from runner.contributors import result, statement
+from runner.contributors import signed_result, statement
 from runner.party.synthesis import plan_of
 from runner.review.verification.collected import collected
 from runner.review.verification.place import Place
 from runner.study import Study, digest
-from runner.study.hashing import canonical
 from runner.study.read import problems
 from runner.study.sections import public_files
-from runner.study.sections.contributors import receivers_text
+from runner.study.sections.receivers import receivers_text
 from synth.budget.accounting import rho_of
 from synth.mrf import Model
 from tests.runner import in_memory, small
@@ -245,7 +245,7 @@ def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
         file.write_text(file.read_text().replace('"c03"', '"c09"', 1))
     elif what == "version":
         file = first / "out" / "result.json"
-        file.write_text(file.read_text().replace(result.FORMAT, "cosynth-result-1"))
+        file.write_text(file.read_text().replace(signed_result.FORMAT, "cosynth-result-1"))
     elif what == "pipe":
         (first / "receivers.json").unlink()
         os.mkfifo(first / "receivers.json")
@@ -373,8 +373,8 @@ def signed_anew(
         receivers_text({name: secret.public for name, secret in secrets.items()})
     )
     said = canonical(told)
-    signatures = {name: secret.sign(result.signed(said)) for name, secret in secrets.items()}
-    (out / "result.json").write_bytes(statement.to_bytes(result.KIND, said, signatures))
+    signatures = {name: secret.sign(signed_result.signed(said)) for name, secret in secrets.items()}
+    (out / "result.json").write_bytes(statement.to_bytes(signed_result.KIND, said, signatures))
     return f'{{ run = "{folder.name}/out", receivers = "{folder.name}/receivers.json" }}'
 
 

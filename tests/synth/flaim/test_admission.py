@@ -14,7 +14,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Clique, Event
 from mpc_protocols.public.cohorts.steps import CohortStep
 from synth.algorithms.flaim.accounts import ClientAccounts
-from synth.algorithms.flaim.algorithm import FlaimConfig
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.algorithms.flaim.plan import FlaimPlan, plan
 from synth.algorithms.flaim.questions import Asked, question_of
 from synth.domain import Codes, Domain

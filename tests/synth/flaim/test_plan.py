@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from synth.algorithms.flaim.algorithm import EVERY_ROUND, FlaimConfig
+from synth.algorithms.flaim.config import EVERY_ROUND, FlaimConfig
 from synth.algorithms.flaim.plan import participations, shares
 from synth.algorithms.flaim.variants import VARIANTS
 from tests.synth.flaim.world import DOMAIN, planned

@@ -13,8 +13,8 @@ from mpc_protocols.backends.ideal.cohorts import IdealCohorts
 from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Event, LocalVector, Question
 from mpc_protocols.public.cohorts.steps import CohortStep
 from synth.algorithms.flaim.accounts import ClientAccounts
-from synth.algorithms.flaim.algorithm import EVERY_ROUND
 from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.config import EVERY_ROUND
 from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.questions import Asked, parse
 from synth.algorithms.flaim.server import Arrivals, Federated, Server

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts
-from synth.algorithms.flaim.algorithm import FlaimConfig
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.algorithms.flaim.plan import FlaimPlan, plan
 from synth.domain import Codes, Domain
 from synth.workload import Workload

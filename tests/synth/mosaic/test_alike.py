@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
 from synth.algorithms.mosaic.answers import Resolutions
 from synth.algorithms.mosaic.candidates import Candidate, Grid, level_name
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.workload import Workload
 from tests.synth.oracles import codes_domain
 

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Handle, Level, unobserved
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.algorithms.mosaic.evidence import Joint, beside_columns, evidence
 from synth.algorithms.mosaic.loop import NOISE_LIMIT, MosaicRun
 from synth.algorithms.mosaic.small import PICKS

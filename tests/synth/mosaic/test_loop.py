@@ -18,7 +18,8 @@ from mpc_protocols.backends.ideal.dry_run import IdealDryRun
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Handle, MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.relayed_oracle import RelayedOracle
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import FIXED_BATCH
 from synth.budget.accounting import Accountant

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mpc_protocols.backend import DryRun
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, unobserved
+from mpc_protocols.in_memory.presumed import DryRun
 from synth.algorithms.mosaic import foreseen, loop, model_size
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
 from synth.algorithms.mosaic.candidates import Candidate
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import BATCH
 from synth.budget.accounting import Accountant

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.algorithm import ALGORITHM
+from synth.algorithms.mosaic.config import MosaicConfig
 from synth.budget.accounting import Accountant
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Codes, Domain

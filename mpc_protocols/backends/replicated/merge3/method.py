@@ -10,7 +10,7 @@ from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
-    from mpc_protocols.backends.replicated.merge3 import counted, keys, protocol, tags
+    from mpc_protocols.backends.replicated.merge3 import counted, keys, part, tags
     from mpc_protocols.backends.replicated.proved import dry_run, gates
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu import forecast
@@ -23,7 +23,7 @@ else:
     forecast = Later("mpc_protocols.psu.forecast")
     gates = Later("mpc_protocols.backends.replicated.proved.gates")
     keys = Later("mpc_protocols.backends.replicated.merge3.keys")
-    protocol = Later("mpc_protocols.backends.replicated.merge3.protocol")
+    part = Later("mpc_protocols.backends.replicated.merge3.part")
     tags = Later("mpc_protocols.backends.replicated.merge3.tags")
 
 
@@ -72,7 +72,7 @@ class Merge3(AlignmentMethod):
     ) -> Alignment:
         assert not isinstance(own, int)
         entries, kinds = (None, ()) if own is None else (own.entries, own.kinds)
-        return protocol.align(wire, entries, kinds, spec, context)
+        return part.align(wire, entries, kinds, spec, context)
 
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int

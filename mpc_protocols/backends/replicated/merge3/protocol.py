@@ -22,25 +22,19 @@ number of contributors; if the specification says so, one that deviates (`proved
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.replicated.merge3.announced import AnnouncedParty
-from mpc_protocols.backends.replicated.merge3.contributor import contribute
 from mpc_protocols.backends.replicated.merge3.delivery import hand_over, holders, receive
-from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of, label_bits
+from mpc_protocols.backends.replicated.merge3.keys import Keys, label_bits
 from mpc_protocols.backends.replicated.merge3.lists import BLOCK, Input, blocks
 from mpc_protocols.backends.replicated.merge3.public import (
     COUNT_BYTES,
-    STREAM,
-    check_keys,
-    common_salt,
     largest_group,
     table_digest,
 )
-from mpc_protocols.backends.replicated.merge3.tags import TagParty, third_party
 from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
 from mpc_protocols.backends.replicated.sharing.copies import same_copies
@@ -50,43 +44,10 @@ from mpc_protocols.backends.replicated.sorting.merging import merge
 from mpc_protocols.backends.replicated.sorting.shuffle import shuffle
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.process.later import Later
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.wire import Wire
 
-if TYPE_CHECKING:
-    from mpc_protocols.backends.replicated.merge3 import proved
-else:
-    proved = Later("mpc_protocols.backends.replicated.merge3.proved")
-
 _FIRST = np.uint64(1)  # a name's lowest bit: set where it repeats the one before
-
-
-def align(
-    wire: Wire, entries: Sequence[bytes] | None, kinds: Sequence[str], spec: AlignmentSpec, context: Context
-) -> Alignment:
-    """One party's part. entries: an owner's canonical identifiers and dummies, kinds: its key columns' types;
-    None without data.
-
-    Raises `ProtocolAborted` (a size that is not allowed, columns of different types, parties that were told
-    different things).
-    """
-    salt, stream = context.salt(spec, wire.session_id), wire.fork(STREAM)
-    third = third_party(spec, context)
-    if third is not None:
-        return TagParty(stream, entries, kinds, spec, context, third).run()
-    if spec.malicious:
-        salt = common_salt(stream, context, salt)
-    own = None if entries is None else keys_of(entries, salt, len(context.owners))
-    if spec.malicious and own is not None:
-        check_keys(own, spec)
-    if wire.me < wire.computing:
-        if spec.malicious:
-            return proved.ProvedComputingParty(stream, own, kinds, spec, context).run()
-        return ComputingParty(stream, own, kinds, spec, context).run()
-    if own is None:
-        raise ValueError(f"Party {wire.me} neither computes nor owns anything.")
-    return contribute(stream, own, kinds, spec, context)
 
 
 class ComputingParty(AnnouncedParty):

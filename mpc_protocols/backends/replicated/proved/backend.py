@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import Backend, CohortParts, DistributedBackend, DryRun, OracleParts, PresumedRun
-from mpc_protocols.backends.replicated.backend import Replicated
+from mpc_protocols.backend import Backend, CohortParts, DistributedBackend, OracleParts
+from mpc_protocols.backends.replicated.semi_honest import Replicated
+from mpc_protocols.in_memory.presumed import DryRun, PresumedRun
 from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:

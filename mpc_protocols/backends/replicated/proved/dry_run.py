@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.proved.counted import CountedEngine
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.in_memory.party_dry_run import PartyDryRun
+from mpc_protocols.in_memory.presumed import PresumedRun
 
 PRODUCT_BYTES = 2
 """Of a product until it is proved: X, Y and shares of them in three roles, and once more as rows of a proof."""

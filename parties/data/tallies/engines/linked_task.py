@@ -30,10 +30,10 @@ from parties.data.counting.coding import Distinct
 from parties.data.counting.scan import inspect
 from parties.data.linked.held import Held, unfold_held
 from parties.data.linked.keys import keys_of, people_keys
+from parties.data.linked.opening import open_source
 from parties.data.linked.order import form_of_texts, ranks
 from parties.data.linked.places import orphan_of
 from parties.data.linked.unfold import Unfolding, columns_of, fits
-from parties.data.source import open_source
 from parties.data.tallies.counting import Counting, count_partition
 from parties.data.tallies.engines.task import COUNTED, REFUSED, check_software
 from parties.data.tallies.unit_range import unit_hash

@@ -19,7 +19,7 @@ from pyarrow import ArrowInvalid, parquet
 
 from mpc_protocols.errors import CosynthError, DataRefused
 from parties.data.engines.duckdb_engine import numbered
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from parties.data.tallies.counting import Counting, count_partition, place_of
 from parties.data.tallies.total import Total
 

@@ -13,8 +13,8 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
 from runner.bench.research.federated.collected import ROWS
 from runner.bench.research.federated.world import Outcome, World
-from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving
+from synth.algorithms.aim.config import AimConfig
 from synth.budget.accounting import Accountant, rho_of
 
 

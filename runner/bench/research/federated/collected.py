@@ -20,8 +20,8 @@ from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithm import ALGORITHMS, Algorithm
-from synth.algorithms.aim.algorithm import AimConfig
-from synth.algorithms.flaim.algorithm import FlaimConfig
+from synth.algorithms.aim.config import AimConfig
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig

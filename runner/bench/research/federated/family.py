@@ -8,8 +8,8 @@ from mpc_protocols.backends.ideal.cohorts import IdealCohorts
 from mpc_protocols.errors import StudyInvalid
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithms.flaim.accounts import ClientAccounts
-from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.algorithms.flaim.plan import plan
 from synth.algorithms.flaim.server import Arrivals, Server
 

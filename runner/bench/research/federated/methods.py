@@ -13,7 +13,7 @@ from typing import Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.research.federated import arriving, collected, family, gan
 from runner.bench.research.federated.world import Outcome, World
-from synth.algorithms.flaim.algorithm import FlaimConfig
+from synth.algorithms.flaim.config import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS
 
 Run = Callable[..., Outcome]

@@ -32,8 +32,9 @@ from runner.bench.utility.tables import Table
 from runner.review.audit.groups.inference import area
 from runner.review.audit.research import split_attacks
 from runner.review.audit.research.trainings import People, Rehearsed, rehearse
-from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+from synth.research.florist.algorithm import ALGORITHM
 from synth.research.florist.calibrate import BINS, MAJORITY, RANDOM_PRED, SAMPLING, Sizes, correction
+from synth.research.florist.config import FloristConfig
 from synth.research.florist.evaluate import binned, quality
 from synth.research.florist.halves import ActiveModel, PassiveModel
 

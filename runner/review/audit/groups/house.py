@@ -24,8 +24,8 @@ from parties import certificates
 from parties.budget.ledger import Ledger
 from parties.budget.run_state import RunState
 from parties.data.counting import local_marginals
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from parties.inbox.drop_box import DropBox
 from parties.inbox.files import write_private
 from parties.inbox.upload import CONTRIBUTOR, DIGEST, PATH, SIGNATURE, Upload

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, MarginalOracle
 from parties.data.counting.local_marginals import count
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from runner.review.audit.check import Check, Finding, Group, Profile, judged
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes
 from runner.review.audit.subjects.questions import NO_NOISE

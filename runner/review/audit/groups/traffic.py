@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mpc_protocols.backend import BACKENDS, DistributedBackend, PresumedRun
+from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.in_memory.presumed import PresumedRun
 from runner.review.audit.check import Check, Finding, Group, by_name, judged
 from runner.review.audit.groups.views import run_views, same_outputs
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins, counter

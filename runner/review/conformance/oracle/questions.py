@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.backend import Backend, PresumedRun
+from mpc_protocols.backend import Backend
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.vertical.partition import Partition
 from runner.review.conformance.checks import expect
 from runner.review.conformance.guards import Recorder

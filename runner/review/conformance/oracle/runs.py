@@ -11,11 +11,12 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
+from mpc_protocols.backend import Backend, ClearBackend, DistributedBackend
 from mpc_protocols.engine import step
 from mpc_protocols.engine.latency import latency_bytes_of
 from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire

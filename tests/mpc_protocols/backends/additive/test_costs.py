@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.additive.adapter.crypten_operations import CrypTenOperations
 from mpc_protocols.backends.additive.backend import BACKEND
 from mpc_protocols.backends.additive.blank import BlankOperations
@@ -15,6 +14,7 @@ from mpc_protocols.backends.additive.oracle import ROLES, contribute
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll, PresumedRun
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.additive.dealt_run import run_three

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.backends.additive.adapter.crypten_operations import CrypTenOperations
 from mpc_protocols.backends.additive.adapter.library import Library, acting, load
 from mpc_protocols.backends.additive.link import Link
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from tests.mpc_protocols.backends.additive.test_oracle import serve
 from tests.worlds.questions import work
 from tests.worlds.tables import PARTS, counter, facts

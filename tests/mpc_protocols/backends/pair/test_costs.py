@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, DryRun, PresumedRun
 from mpc_protocols.backends.pair.backend import BACKEND
 from mpc_protocols.backends.pair.blank import blank_transfers
 from mpc_protocols.backends.pair.circuits import kept_cells, sign
@@ -32,6 +31,7 @@ from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll, DryRun, PresumedRun
 from mpc_protocols.vertical.partition import VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.replicated.vertical.owners import partition, random_owners

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.pair.backend import BACKEND
 from mpc_protocols.backends.pair.circuits.argmax import picks_demand
 from mpc_protocols.backends.pair.circuits.gates import PairGates
@@ -23,6 +22,7 @@ from mpc_protocols.backends.pair.transfers.transfer_pool import Demand
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.mechanisms.gaussian import sampler
 from tests.mpc_protocols.backends.pair.pair_run import Ran, run_pair, share_ring, share_words
 from tests.mpc_protocols.backends.pair.test_costs import CLIQUES, WHOLE, counts

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.gates import TrioGates, argmax, picks_form
 from mpc_protocols.backends.replicated.scores import l1_distance
@@ -33,6 +32,7 @@ from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.blank_network import BlankNetwork
 from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.public.answers import MAX_GROUP, MAX_RANGE
 from mpc_protocols.wire import Traffic

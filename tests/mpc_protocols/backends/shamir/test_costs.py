@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, PresumedRun
 from mpc_protocols.backends.shamir.backend import BACKEND
 from mpc_protocols.backends.shamir.oracle import ROLES, contribute
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll, PresumedRun
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.backends.replicated.trio_run import small_groups
 from tests.worlds import serving

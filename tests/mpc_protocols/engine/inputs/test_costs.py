@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import DistributedBackend, DryRun, PresumedRun
+from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import InputRule, MarginalOracle
+from mpc_protocols.in_memory.presumed import DryRun, PresumedRun
 from tests.extras import skip_unless_installed
 from tests.mpc_protocols.engine.inputs.lying_run import ROWS, run
 from tests.mpc_protocols.engine.inputs.test_protocol import HONEST, TRIED, questions

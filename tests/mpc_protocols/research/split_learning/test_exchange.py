@@ -112,7 +112,8 @@ def test_a_list_has_a_possible_length(told: int, works: bool) -> None:
 def training(wire: Wire, number: int) -> Any:
     """A party's part of a training whose coins are known: two owners and a third party that idles."""
     from runner.review.audit.research import trainings
-    from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+    from synth.research.florist.algorithm import ALGORITHM
+    from synth.research.florist.config import FloristConfig
 
     if wire.me > 1:
         return None

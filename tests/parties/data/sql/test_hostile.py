@@ -6,7 +6,7 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import count
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from synth.domain import Categorical, Domain
 from tests.parties.data.sql.databases import Store, pushed, quoted
 

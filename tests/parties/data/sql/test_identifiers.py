@@ -12,8 +12,9 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import count
+from parties.data.linked.opening import open_source
 from parties.data.location import Location, locate
-from parties.data.source import Source, open_source
+from parties.data.source import Source
 from parties.data.sql import server
 from parties.data.sql.grouping import named
 from parties.data.sql.kinds import Kind

@@ -12,8 +12,8 @@ from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import count, validate
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Rules
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import open_source
 from synth.domain import Categorical, Codes, Column, Domain, Numeric
 from synth.domain.constraints import constraint_from_spec
 from tests.parties.data.sql.databases import Store, pushed

@@ -14,8 +14,8 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.counting.local_marginals import count
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import Rules
+from parties.data.linked.opening import open_source
 from parties.data.location import locate
-from parties.data.source import open_source
 from parties.data.sql.server import Database
 from synth.domain import Categorical, Codes, Domain
 from tests.mariadb import MariaDB

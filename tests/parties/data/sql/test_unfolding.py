@@ -17,9 +17,9 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import count
+from parties.data.linked.opening import open_source
 from parties.data.linked.places import LinkedPlaces
 from parties.data.location import Location
-from parties.data.source import open_source
 from parties.data.sql.unfolding import UnfoldedInside
 from synth.domain import Domain
 from synth.linked.tables import ChildTable, LinkedTables

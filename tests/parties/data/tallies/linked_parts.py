@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parties.data.counting.local_marginals import LocalTable, count
+from parties.data.linked.opening import open_source
 from parties.data.linked.places import LinkedPlaces
 from parties.data.location import locate
-from parties.data.source import open_source
 from parties.data.tallies.counting import Counting
 from synth.domain import Domain
 from synth.linked.tables import ChildTable, LinkedTables

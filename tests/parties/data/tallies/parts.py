@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parties.data.counting.local_marginals import LocalTable, count
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import open_source
 from parties.data.tallies.counting import Counting, count_partition, place_of
 from parties.data.tallies.partition import PartitionCounts
 from parties.data.tallies.total import Total

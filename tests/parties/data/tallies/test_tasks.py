@@ -13,8 +13,8 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.local_marginals import LocalTable
 from parties.data.harmony.rules import RFC
+from parties.data.linked.opening import open_source
 from parties.data.location import Location
-from parties.data.source import open_source
 from parties.data.tallies.engines import dask_cluster, task
 from parties.data.tallies.places import DaskCluster
 from parties.data.tallies.total import Total

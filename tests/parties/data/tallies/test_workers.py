@@ -20,8 +20,8 @@ from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.harmony.recipe import Step, fit
 from parties.data.harmony.rules import ColumnRule, Rules
 from parties.data.harmony.values import Change
+from parties.data.linked.opening import open_source
 from parties.data.location import Location, locate
-from parties.data.source import open_source
 from parties.data.tallies import worker_process, workers
 from parties.data.tallies.workers import count_by_workers
 from tests.parties.data.tables import CANARY, Table, write_csv, write_parquet

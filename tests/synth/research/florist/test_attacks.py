@@ -11,7 +11,8 @@ import pytest
 from runner.review.audit.groups.inference import area
 from runner.review.audit.research import split_attacks
 from runner.review.audit.research.trainings import People, Rehearsed, rehearse
-from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+from synth.research.florist.algorithm import ALGORITHM
+from synth.research.florist.config import FloristConfig
 
 PEOPLE = People.invented(3000, 5)
 EPOCHS = 4

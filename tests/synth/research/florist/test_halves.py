@@ -15,7 +15,8 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from runner.review.audit.research.trainings import LABEL, People, Rehearsed, rehearse
 from synth.domain import Domain
-from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+from synth.research.florist.algorithm import ALGORITHM
+from synth.research.florist.config import FloristConfig
 from synth.research.florist.evaluate import binned
 from synth.research.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel, archive
 

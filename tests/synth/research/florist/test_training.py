@@ -12,8 +12,9 @@ import pytest
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.research.split_learning.schedule import Schedule
 from runner.review.audit.research.trainings import SESSION, People, coins_of, rehearse
-from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+from synth.research.florist.algorithm import ALGORITHM
 from synth.research.florist.calibrate import Correction
+from synth.research.florist.config import FloristConfig
 from synth.research.florist.fill import Features
 from synth.research.florist.labels import Labels
 

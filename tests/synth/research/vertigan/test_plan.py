@@ -15,7 +15,8 @@ from mpc_protocols.errors import StudyInvalid
 from synth.budget.accounting import Accountant
 from synth.budget.sampled_gaussian import ORDERS, TRAIN
 from synth.domain import Domain
-from synth.research.vertigan.algorithm import ALGORITHM, VertiGanConfig
+from synth.research.vertigan.algorithm import ALGORITHM
+from synth.research.vertigan.config import VertiGanConfig
 from synth.research.vertigan.critic import parameters
 from synth.workload import Workload
 from tests.synth.research.vertigan import worlds

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth.domain import Domain
-from synth.research.vertigan.algorithm import ALGORITHM, VertiGanConfig
+from synth.research.vertigan.algorithm import ALGORITHM
 from synth.research.vertigan.coins import Coins, gumbel
+from synth.research.vertigan.config import VertiGanConfig
 from synth.research.vertigan.plan import VertiGanPlan
 from synth.research.vertigan.seats import LANES
 from synth.workload import Workload

@@ -22,7 +22,8 @@ from mpc_protocols.functionality import Reports, StudyFacts, unobserved
 from mpc_protocols.research.reports.exchange import ReportExchange
 from mpc_protocols.vertical.partition import MAX_OWNERS, OwnRows, Partition
 from runner.review.audit.research.read_off import read_off
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM
+from synth.algorithms.vertimrf.config import VertiMrfConfig
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.judgement.metrics import workload_error

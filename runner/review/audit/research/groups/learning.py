@@ -18,7 +18,8 @@ from runner.review.audit.groups.inference import area
 from runner.review.audit.research import split_attacks
 from runner.review.audit.research.trainings import LABEL, People, Rehearsed, rehearse
 from runner.review.audit.subjects.subject import Subject
-from synth.research.florist.algorithm import ALGORITHM, FloristConfig
+from synth.research.florist.algorithm import ALGORITHM
+from synth.research.florist.config import FloristConfig
 
 ALPHA = 2e-8
 EPSILON = 2.0

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.backend import AllowAll, DistributedBackend
+from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.research.reports.exchange import ReportExchange
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
@@ -20,7 +21,8 @@ from runner.review.audit.check import Check, Finding, Group, judged
 from runner.review.audit.research.read_off import read_off, sketches_in
 from runner.review.audit.subjects.in_memory.arena import PATIENCE_S, SESSION, Codes
 from runner.review.audit.subjects.subject import Subject
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM
+from synth.algorithms.vertimrf.config import VertiMrfConfig
 from synth.domain import Domain
 from synth.research.vertimrf.plan import EncodedPlan
 from synth.research.vertimrf.responses import Responses

@@ -24,7 +24,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
+from mpc_protocols.backend import ClearBackend, DistributedBackend
 from mpc_protocols.engine import latency
 from mpc_protocols.functionality import (
     Clique,
@@ -36,6 +36,7 @@ from mpc_protocols.functionality import (
     StudyFacts,
 )
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire

@@ -16,8 +16,8 @@ from unittest import mock
 
 import numpy as np
 
-from mpc_protocols.backend import AllowAll
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import AllowAll
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dh2 import owner
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, Security

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backends.replicated.merge3 import counted, protocol
+from mpc_protocols.backends.replicated.merge3 import counted, part, protocol
 from mpc_protocols.backends.replicated.merge3.contributor import contribute
 from mpc_protocols.backends.replicated.merge3.keys import Keys, keys_of
 from mpc_protocols.backends.replicated.merge3.proved import ProvedComputingParty
@@ -130,7 +130,7 @@ class Relisting(CheatingWire):
 @pytest.fixture(autouse=True)
 def relisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """An owner with such a wire changes its keys once they are made, and does not check them."""
-    original = protocol.align
+    original = part.align
 
     def align(wire: Any, entries: Any, kinds: Any, spec: Any, context: Any) -> Any:
         if not isinstance(wire, Relisting):
@@ -143,7 +143,7 @@ def relisted(monkeypatch: pytest.MonkeyPatch) -> None:
             return ProvedComputingParty(stream, own, kinds, spec, context).run()
         return contribute(stream, own, kinds, spec, context)
 
-    monkeypatch.setattr(protocol, "align", align)
+    monkeypatch.setattr(part, "align", align)
 
 
 def backwards(words: Any) -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.backends.replicated.proved import addends
 from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
@@ -26,6 +25,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.public.steps import MeasureStep, SelectStep, parse
 from mpc_protocols.wire import Traffic
 from runner.review.conformance.guards import Recorder

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.backend import BACKEND
 from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.backends.replicated.vertical import orders, planner
 from mpc_protocols.functionality import Clique
 from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.vertical.partition import VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from runner.review.conformance.guards import Recorder

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import PresumedRun
 from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
 from mpc_protocols.backends.replicated.proved.vertical import columns, planner
 from mpc_protocols.backends.replicated.vertical import plan as plans
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.in_memory.presumed import PresumedRun
 from mpc_protocols.vertical.partition import ideal_counts
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.backends.replicated.proved.vertical.world import world
