@@ -69,7 +69,7 @@ def test_counting_a_table_loads_no_pandas(tmp_path: Path) -> None:
         import sys
         from parties.data.counting.local_marginals import count
         from parties.data.location import locate
-        from parties.data.source import open_source
+        from parties.data.linked.opening import open_source
         from synth.domain import Categorical, Codes, Domain, Numeric
         domain = Domain(("a", "b", "c"), (Numeric(0, 3, 3, missing=True), Categorical(("x", "y"), missing=True), Codes(2)))
         for path in {files}:

@@ -261,7 +261,7 @@ def test_reading_records_loads_no_pandas(tmp_path: Path) -> None:
         from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
         from parties.data.records import read
         from parties.data.location import locate
-        from parties.data.source import open_source
+        from parties.data.linked.opening import open_source
         from synth.domain import Codes, Domain
         for path in {files}:
             with open_source(locate(path)) as source:

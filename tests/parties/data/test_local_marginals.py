@@ -317,7 +317,7 @@ MEMORY = """
 import resource, sys, time
 from parties.data.counting.local_marginals import count
 from parties.data.location import locate
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from synth.domain import Codes, Domain
 from synth.workload import of_degree
 domain = Domain(tuple(f"c{i}" for i in range(14)), tuple(map(Codes, (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2))))

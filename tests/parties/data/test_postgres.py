@@ -529,7 +529,7 @@ MEMORY = """
 import sys, time
 from parties.data.counting.local_marginals import count
 from parties.data.location import locate
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from synth.domain import Codes, Domain
 domain = Domain(tuple(f"c{k}" for k in range(8)), (Codes(20),) * 8)
 started = time.perf_counter()

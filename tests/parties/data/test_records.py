@@ -269,7 +269,7 @@ import sys, time
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data.records import read
 from parties.data.location import locate
-from parties.data.source import open_source
+from parties.data.linked.opening import open_source
 from synth.domain import Codes, Domain
 started = time.perf_counter()
 policy = IdentifierPolicy(("id",), ("exact",)) if sys.argv[2] == "ids" else None

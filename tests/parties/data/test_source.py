@@ -612,7 +612,7 @@ def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) ->
     write_csv(table, {"a": [1]})
     program = (
         "import sys; from runner import __main__ as program\n"
-        "from parties.data.location import locate; from parties.data.source import open_source\n"
+        "from parties.data.location import locate; from parties.data.linked.opening import open_source\n"
         "def main(*ignored):\n"
         "    source = open_source(locate(sys.argv[1])); open(source._spill + '/spilled', 'w').close()\n"
         "    print(source._spill); main.kept = source; return 130\n"
