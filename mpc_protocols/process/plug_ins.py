@@ -24,6 +24,7 @@ GROUPS = {
     "cosynth.backends": "a backend (`mpc_protocols/backend.py`)",
     "cosynth.alignments": "an alignment method (`mpc_protocols/psu/method.py`)",
     "cosynth.benchmarks": "a benchmark (`runner/bench/registry.py`)",
+    "cosynth.engines": "an engine that counts the parts of a custodian's table (`parties/data/tallies/engine.py`)",
     "cosynth.audits": "a group of an audit's checks (`runner/review/audit/check.py`)",
 }
 """Every group, and what an entry point of it loads."""

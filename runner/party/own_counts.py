@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import StudyInvalid
 from parties.data.linked.draw_key import drawing_key
 from parties.data.linked.opening import open_source
+from parties.data.tallies.by_engine import add_counted
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.files import add_files
+from parties.data.tallies.places import EngineTallies
 from parties.data.tallies.workers import cores, count_by_workers
 from runner.study import DataLocation, Study, VerticalStudy, digest
 
@@ -29,7 +31,10 @@ def own_counts(
     workers: how many processes count a table, as far as this machine has cores.
     """
     if data.tallies is not None:
-        return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
+        counting = counting_of(study, cliques, data.recipe)
+        if isinstance(data.tallies, EngineTallies):
+            return add_counted(data.tallies, counting, allow_empty=allow_empty)
+        return add_files(data.tallies, counting, allow_empty=allow_empty)
     if data.cluster is not None:
         from parties.data.tallies.engines import dask_cluster, dask_linked
 

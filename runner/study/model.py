@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from parties.data.linked import places
     from parties.data.linked.draw_key import DrawKey
     from parties.data.location import Location
-    from parties.data.tallies.places import DaskCluster, TallyFiles
+    from parties.data.tallies.places import DaskCluster, EngineTallies, TallyFiles
     from runner.starting import proposed
     from runner.starting.proposed import Proposed
     from runner.study import in_code, read, toml_text
@@ -69,7 +69,7 @@ class DataLocation:
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
     push_down: bool = False
-    tallies: TallyFiles | None = None
+    tallies: TallyFiles | EngineTallies | None = None
     cluster: DaskCluster | None = None
     tables: Mapping[str, DataLocation] | None = None
     children: Mapping[str, DataLocation] | None = None
@@ -77,7 +77,7 @@ class DataLocation:
     draws: DrawKey | None = field(default=None, repr=False)
 
     @property
-    def parts(self) -> TallyFiles | DaskCluster | None:
+    def parts(self) -> TallyFiles | EngineTallies | DaskCluster | None:
         """Where parts of the table are counted; None of a table that is read here."""
         return self.tallies or self.cluster
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,15 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.counting.counters import Counters
+from parties.data.tallies.counting import Counting
+from parties.data.tallies.engine import ENGINES
+from parties.data.tallies.places import EngineTallies, TallyFiles
 from runner.commands.cli import main
 from runner.party.custodian import Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, load, private_file
 from tests.runner.studies import write_study
+from tests.toys import folder_engine
 
 UNIT = (
     'adjacency = "add-remove"',
@@ -215,8 +221,77 @@ def test_a_folder_is_no_pattern(tmp_path: Path) -> None:
     for folder in ("br[1]", "br1"):
         (tmp_path / folder / "x.tally").touch()
     data = private_file.load(private).data
-    assert data is not None and data.tallies is not None
+    assert data is not None and isinstance(data.tallies, TallyFiles)
     assert glob.glob(data.tallies.pattern) == [str(tmp_path / "br[1]" / "x.tally")]
+
+
+def test_an_engine_from_outside_counts_the_parts(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    private = study.parent / "north.toml"
+    private.write_text('data = { tallies = { engine = "folder", files = "part*.csv" }, parts = 3 }\n')
+    with ENGINES.registered(folder_engine.ENGINE):
+        assert counts(study, private) == counts(study, None)
+        assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0
+        (study.parent / "part2.csv").unlink()
+        with pytest.raises(DataRefused, match="has 2 parts, and data.parts says 3"):
+            counts(study, private)
+    assert "the counts of its table's parts fit the study" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            'engine = "folders", files = "*.csv"',
+            'names "folders", which is not installed here (did you mean "folder"?)',
+        ),
+        ('files = "*.csv"', "engine is missing: it must be the name of an engine that is installed here"),
+        (
+            'engine = "folder", place = "x"',
+            'data tallies must name the parts and nothing else: files = "parts/*.csv"',
+        ),
+    ],
+)
+def test_an_engine_that_cannot_count_is_refused_as_it_is_read(
+    tmp_path: Path, settings: str, sentence: str
+) -> None:
+    private = tmp_path / "north.toml"
+    private.write_text(f"data = {{ tallies = {{ {settings} }} }}\n")
+    with ENGINES.registered(folder_engine.ENGINE), pytest.raises(StudyInvalid, match=re.escape(sentence)):
+        private_file.load(private)
+
+
+class Failing(folder_engine.Folder):
+    """Hands back what it is told to, or raises it."""
+
+    def __init__(self, *found: object) -> None:
+        self.found = found
+
+    def tallies(self, place: EngineTallies, counting: Counting) -> Iterator[bytes]:
+        for one in self.found:
+            if isinstance(one, Exception):
+                raise one
+            yield one  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (
+            [ValueError("a record of p7")],
+            "The table of the engine folder could not be counted (ValueError); see",
+        ),
+        ([3], "handed back int where a part's tally is due"),
+        ([b"nonsense"], "The table of the engine folder, part 1"),
+    ],
+)
+def test_what_an_engine_hands_back_is_not_believed(study: Path, found: list[object], sentence: str) -> None:
+    """And what it raises is not told: it may quote a record."""
+    private = study.parent / "north.toml"
+    private.write_text('data = { tallies = { engine = "folder", files = "part*.csv" } }\n')
+    with ENGINES.registered(Failing(*found)), pytest.raises(DataRefused) as refused:
+        counts(study, private)
+    assert sentence in refused.value.sentence and "p7" not in refused.value.sentence
+    assert refused.value.__context__ is None and refused.value.__cause__ is None
 
 
 def test_workers_are_counted_and_belong_to_tables_of_rows(

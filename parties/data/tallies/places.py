@@ -27,6 +27,31 @@ class TallyFiles:
 
 
 @dataclass(frozen=True)
+class EngineTallies:
+    """Parts that an engine of another distribution counts (`engine.py`). engine: its name. settings: the keys beside it, as TOML
+    has them, for the engine alone: they may hold a password. folder: where relative paths in them start.
+
+    parts, by_unit: as of `TallyFiles`.
+    """
+
+    engine: str
+    settings: Mapping[str, object] = field(repr=False)
+    folder: Path
+    parts: int | None = None
+    by_unit: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """As of `TallyFiles`: settings may be secret, and are not told."""
+        return f"{self.engine}:{self.folder}"
+
+    @property
+    def label(self) -> str:
+        """What sentences call it."""
+        return f"The table of the engine {self.engine}"
+
+
+@dataclass(frozen=True)
 class DaskCluster:
     """A Dask cluster that counts the parts. scheduler: its address, tls://host:port. ca, cert, key: PEM
     files, absolute.

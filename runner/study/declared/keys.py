@@ -145,7 +145,8 @@ class PartyKeys(Options):
         meaning='`.csv`, `.parquet`, or `{ url = "postgres://...", table = "people" }`, also of MySQL, MariaDB, SQL '
         "Server, Oracle, Snowflake, BigQuery, SQLite and DuckDB; with `push_down = true` only counts leave the "
         'database ([databases](../howto/databases.md)); or `{ tallies = "counted/*.tally", parts = 40, '
-        'partitioned_by = "id" }`: counts of the table\'s parts, of which the last two keys are optional; or `{ '
+        'partitioned_by = "id" }`: counts of the table\'s parts, of which the last two keys are optional, and '
+        '`tallies = { engine = "NAME", ... }` names a plug-in that counts them; or `{ '
         'dask = "tls://scheduler:8786", ca, cert, key, url = "/mnt/people/*.parquet" }` (of '
         'linked tables `url = { patients = "...", visits = "..." }`), these two in the '
         "private file only ([large tables](../howto/large-tables.md)); or, of linked tables, `{ patients = ..., "

@@ -14,7 +14,8 @@ from mpc_protocols.process.installation import program
 from parties.addresses import is_loopback
 from parties.data.location import KINDS_OF_FILES
 from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
-from parties.data.tallies.places import DaskCluster, TallyFiles
+from parties.data.tallies.engine import ENGINES
+from parties.data.tallies.places import DaskCluster, EngineTallies, TallyFiles
 from runner.study.declared.keys import DASK, PARTITIONED_BY, TALLIES, DataKeys, PartyKeys
 from runner.study.declared.table import Table, nearest, value_text
 from runner.study.model import DataLocation, Party
@@ -150,8 +151,10 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
         return None
     if isinstance(given, dict) and "tallies" in given:
         inner = Table(given, table.file, f"{table.where} data".strip(), TALLIES, table.problems)
-        pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         parts = inner.integer("parts", low=1) if "parts" in inner else None
+        if isinstance(given["tallies"], dict):
+            return DataLocation(tallies=_of_engine(inner, path.parent, parts))
+        pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         whole = Path(glob.escape(str(path.parent.resolve()))) / pattern
         return DataLocation(tallies=TallyFiles(str(whole), parts, _by_unit(inner)))
     if isinstance(given, dict) and "dask" in given:
@@ -221,6 +224,24 @@ def _cluster(data: Table, base: Path) -> DaskCluster:
         files = _files(data, "url")
     ca, cert, key = (data.place(name, base, "the path of a PEM file") for name in ("ca", "cert", "key"))
     return DaskCluster(scheduler, ca, cert, key, files, _by_unit(data), tables)
+
+
+def _of_engine(data: Table, base: Path, parts: int | None) -> EngineTallies:
+    """Parts that an installed engine counts. Raises `StudyInvalid` for one that cannot be loaded."""
+    given = dict(data.raw["tallies"])
+    inner = Table(given, data.file, f"{data.where} tallies", tuple({"engine", *given}), data.problems)
+    name = inner.text("engine", expected="the name of an engine that is installed here")
+    engine = ENGINES.get(name)
+    settings = {key: value for key, value in given.items() if key != "engine"}
+    if engine is not None and (wrong := engine.misfit(settings)):
+        inner.problem(wrong)
+    elif engine is None and "engine" in inner:
+        there = ", ".join(ENGINES.names) or "none"
+        inner.problem(
+            f'names "{name}", which is not installed here{nearest(name, ENGINES.names)}; installed: {there}',
+            "engine",
+        )
+    return EngineTallies(name, settings, base.resolve(), parts, _by_unit(data))
 
 
 def _files(data: Table, key: str) -> str:
