@@ -34,6 +34,7 @@ from tests.toys import careless_laws as laws
 from tests.toys.giving_up import GivesUp
 from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
+from tests.toys.overgrown import LetsGo, Overgrown
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
 from tests.toys.reading_algorithms import (
     AsksByTruth,
@@ -361,3 +362,8 @@ def test_an_algorithm_that_looks_behind_the_answers_while_contributors_arrive(ab
 
 def test_an_algorithm_that_looks_at_noise_alone() -> None:
     assert "noise alone says nothing" in failing(check_algorithm(GivesUp()), "not by noise alone")
+
+
+@pytest.mark.parametrize("toy", [Overgrown(), LetsGo()], ids=["to the end", "for a while"])
+def test_an_algorithm_whose_model_outgrows_its_limit(toy: Overgrown) -> None:
+    assert "a run must not ask for" in failing(check_algorithm(toy), "its model stays within max_model_mb")

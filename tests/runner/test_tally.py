@@ -232,7 +232,7 @@ def test_an_engine_from_outside_counts_the_parts(study: Path, capsys: pytest.Cap
         assert counts(study, private) == counts(study, None)
         assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0
         (study.parent / "part2.csv").unlink()
-        with pytest.raises(DataRefused, match="has 2 parts, and data.parts says 3"):
+        with pytest.raises(DataRefused, match=r"has 2 parts, and data\.parts says 3"):
             counts(study, private)
     assert "the counts of its table's parts fit the study" in capsys.readouterr().out
 

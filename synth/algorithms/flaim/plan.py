@@ -24,7 +24,7 @@ from synth.algorithms.flaim.variant import Variant
 from synth.algorithms.flaim.variants import VARIANTS
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.domain import Domain
-from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, modelled
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
 from synth.workload import Workload
 
 if TYPE_CHECKING:
@@ -147,8 +147,10 @@ def shares(rho: Fraction, config: FlaimConfig, variant: Variant, columns: int) -
 def plan(domain: Domain, workload: Workload, config: FlaimConfig, **promise: Unpack[Promise]) -> FlaimPlan:
     """Fix budget, noise and candidates; for clients of at most `MAX_ROWS` rows (`FlaimPlan.max_rows`).
 
-    Raises `StudyInvalid`: a variant that is not known, no candidate, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a variant that is not known, no candidate, a column that no model of max_model_mb holds, (epsilon,
+    delta) out of range.
     """
+    check_sizes(domain, workload, config)
     charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
     variant, columns = VARIANTS[config.variant], len(domain)
     cliques = [q for q in workload.closure if variant.offers_columns or len(q) > 1]

@@ -204,7 +204,7 @@ class Server:
         if len(stayed) < len(cohort) and listed:
             enough = len(stayed) >= group
             listed = self.cohorts.popular(question, stayed, group, event, listed) if enough else ()
-        chosen = tuple(candidates[q] for q in listed)
+        chosen = self._together(number, [candidates[q] for q in listed])
         self.observe("select", "voted", round=number, candidates=len(candidates), cohort=len(cohort))
         if chosen:
             for of in self._sum(Asked("counts", number, chosen), stayed, plan.sigma2, chosen):
@@ -224,15 +224,31 @@ class Server:
 
     def _candidates(self, number: int, rows: int) -> tuple[Clique, ...]:
         """Those worth their noise that keep the model within this round's share of max_model_mb."""
-        plan = self.plan
-        measured = {of.clique for of in self._sums} | {of.clique for of in self._registered}
-        size = SizeEstimator(plan.domain.sizes, measured)
-        limit = plan.config.max_model_mb * number / self._rounds
+        size, limit = self._size(), self._limit_mb(number)
         return tuple(
             clique
-            for clique in plan.worth_noise(rows)
+            for clique in self.plan.worth_noise(rows)
             if (grown := size.with_clique(clique)) <= limit or grown == size.mb
         )
+
+    def _together(self, number: int, chosen: Sequence[Clique]) -> tuple[Clique, ...]:
+        """Of these, in order, those that keep it so beside the ones before."""
+        size, limit, kept = self._size(), self._limit_mb(number), list[Clique]()
+        mb = size.mb
+        for clique in chosen:
+            grown = size.with_cliques([*kept, clique])
+            if grown <= limit or grown == mb:
+                kept.append(clique)
+                mb = grown
+        return tuple(kept)
+
+    def _size(self) -> SizeEstimator:
+        """Of the model of all that was measured."""
+        measured = {of.clique for of in self._sums} | {of.clique for of in self._registered}
+        return SizeEstimator(self.plan.domain.sizes, measured)
+
+    def _limit_mb(self, number: int) -> float:
+        return self.plan.config.max_model_mb * number / self._rounds
 
     def _keep(self, new: NoisySum) -> None:
         """Add sums over different clients; where clients take part twice they stay apart."""

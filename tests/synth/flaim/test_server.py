@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backends.ideal.cohorts import IdealCohorts
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Event, LocalVector, Question
 from mpc_protocols.public.cohorts.steps import CohortStep
 from synth.algorithms.flaim.accounts import ClientAccounts
@@ -201,3 +202,27 @@ def test_a_drawn_marginal_is_the_same_for_all_and_public() -> None:
     assert found[1] is not None
     assert found[0].chosen == found[1].chosen  # by the session's id alone
     assert not any(asked.kind == "choose" for _, asked in first.asked)
+
+
+@pytest.mark.parametrize(("cells", "kept"), [(12, 3), (11, 2)])
+def test_what_many_chose_is_kept_as_long_as_the_model_holds_it_together(
+    cells: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pair alone would fit: of the three, two take 10 cells, and all of them the 12 of all columns."""
+    popular = Obeyed.popular
+
+    def everything(self: Obeyed, question: Question, *asked: Any) -> list[int]:
+        popular(self, question, *asked)
+        return list(range(len(parse(question.content).cliques)))
+
+    monkeypatch.setattr(Obeyed, "popular", everything)
+    world = World(planned(epsilon=50.0, rounds=1, group=3, max_model_mb=cells * 8 / 2**20))
+    monkeypatch.setattr(FlaimPlan, "worth_noise", lambda self, _: [("a", "b"), ("a", "c"), ("b", "c")])
+    federated = world.run(range(6))
+    assert federated is not None and len(federated.chosen[0]) == kept
+    assert federated.model.size_mb * 2**20 / 8 <= cells
+
+
+def test_a_column_that_no_model_holds_is_refused() -> None:
+    with pytest.raises(StudyInvalid, match='too small for the column "b" alone'):
+        planned(max_model_mb=16 / 2**20)

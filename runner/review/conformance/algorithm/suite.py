@@ -18,6 +18,7 @@ import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Observe, unobserved
+from runner.review.conformance.algorithm.model_size import check_model_size
 from runner.review.conformance.algorithm.released import Answers, compare_released, sealed
 from runner.review.conformance.algorithm.runs import (
     DELTA,
@@ -87,6 +88,7 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
     for on in (usual, *SOME_WORLDS, *small):
         add(f"{SAME_RESULT} ({on})", _other_rows, on)
     add("it gives columns up by what it has seen of them, not by noise alone", _looks, small[0])
+    add("its model stays within max_model_mb, also while it is made", check_model_size)
     add("a refused question ends the run", _refused, usual)
     return checks
 
