@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 PACKAGES = ("cosynth", "mpc_protocols", "synth", "parties", "runner")
 REJECTED_HEADING = "\n## Not used here\n"
-MODULES = "modules"
+MODULES, DEFINITIONS = "modules", "definitions"
 ENDINGS = ("", "s", "es", "ies", "d", "ed", "ing")
 """What may follow a term, or its last letter, where it is used: margin -> margins, dummy -> dummies, settle
 -> settled."""
@@ -88,6 +88,28 @@ def named(path: Path) -> Iterator[str]:
                 yield name
 
 
+def defined(path: Path) -> Iterator[str]:
+    """What a file defines: functions, classes, fields and attributes of objects, without leading underscores."""
+    for node in nodes(path):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name.strip("_")
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name.strip("_")
+            case ast.ClassDef(name=name, body=body):
+                yield name
+                for item in body:
+                    targets = (
+                        item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
+                    )
+                    yield from (target.id.strip("_") for target in targets if isinstance(target, ast.Name))
+
+
+@cache
+def definitions() -> dict[Path, frozenset[str]]:
+    return {path: frozenset(defined(path)) for path in sources()}
+
+
 @cache
 def names() -> dict[Path, frozenset[str]]:
     return {path: frozenset(named(path)) for path in sources()}
@@ -95,6 +117,10 @@ def names() -> dict[Path, frozenset[str]]:
 
 def offences(word: str, where: str) -> list[str]:
     """Names with a rejected word, with the file of each."""
+    if where == DEFINITIONS:
+        return sorted(
+            f"{path.relative_to(ROOT)}: {word}" for path, own in definitions().items() if word in own
+        )
     found = []
     for path, own in names().items():
         if where not in ("", MODULES) and not path.is_relative_to(ROOT / where):
@@ -135,6 +161,15 @@ def test_names_do_without_rejected_words() -> None:
 )
 def test_names_are_taken_apart(name: str, words: list[str]) -> None:
     assert pieces(name) == words
+
+
+def test_a_word_may_be_rejected_for_definitions_only(tmp_path: Path) -> None:
+    file = tmp_path / "probe.py"
+    file.write_text(
+        "def told(found):\n    drawn = found\n    return drawn\n\nclass Box:\n    shown: int\n    def __init__(self):\n"
+        "        self._each = 1\n"
+    )
+    assert set(defined(file)) == {"told", "Box", "shown", "init", "each"}
 
 
 def test_the_checks_notice() -> None:

@@ -104,7 +104,7 @@ def shown_at_once(gates: Any, plan: SelectionPlan, picked: Sequence[int]) -> lis
 class BlankParts:
     """A backend's parts, over which a run is derived. roles, contribute: as in a run, with blank masks.
     seconds, inputs: CPU seconds, measured. repeats: whether shapes alone decide what a protocol sends
-    (`engine.by_shape`). shown: what a selection opens, given what it picks, in order. beside_bytes: the most memory that an
+    (`engine.by_shape`). opened: what a selection opens, given what it picks, in order. beside_bytes: the most memory that an
     engine has taken so far beside the cells that it holds, if that is much."""
 
     roles: Roles[Any, Any]
@@ -112,7 +112,7 @@ class BlankParts:
     seconds: Seconds
     inputs: Callable[[Inputs], float] = no_seconds
     repeats: bool = True
-    shown: Callable[[Any, SelectionPlan, Sequence[int]], list[Shown]] = shown_at_once
+    opened: Callable[[Any, SelectionPlan, Sequence[int]], list[Shown]] = shown_at_once
     beside_bytes: Callable[[Any], int] = nothing_beside
 
 
@@ -128,7 +128,7 @@ class EngineDryRun(TalliedDryRun):
         self._parts, self._split, self._contributing = parts, split, contributing
         self._sharings, self._cells, self._input_seconds, self._counting_s = 0, 0, 0.0, 0.0
         self._engines: dict[int, ComputingParty[Any, Any]] = {}
-        self._shown: dict[int, list[Shown]] = {}
+        self._opened: dict[int, list[Shown]] = {}
         wires = map(self._network.wire, range(computing, computing + contributing))
         self._contributors = [
             start_thread(
@@ -231,8 +231,8 @@ class EngineDryRun(TalliedDryRun):
 
     def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
         check_size(begun.plan, self._engines[self._leader].engine.picks_in_groups)
-        shown = self._parts.shown(self._engines[self._leader].engine.gates, begun.plan, picked)
-        self._shown = {party: list(shown) for party in self._engines}
+        shown = self._parts.opened(self._engines[self._leader].engine.gates, begun.plan, picked)
+        self._opened = {party: list(shown) for party in self._engines}
         self._announce(begun.step.to_bytes(), b"")
         self._together(
             lambda party: self._receive_step(party).select(begun, rounded if party == self._leader else None)
@@ -279,7 +279,7 @@ class EngineDryRun(TalliedDryRun):
     ) -> NDArray[np.bool_]:
         """What `zero_rows` opens: the winner of a pick; the first of each row where no winner is told."""
         zero_rows(shape, rows)
-        shown, found = self._shown.get(party), np.zeros(shape, np.bool_)
+        shown, found = self._opened.get(party), np.zeros(shape, np.bool_)
         found[np.arange(shape[0]), shown.pop(0) if shown else 0] = True
         return found
 

@@ -111,7 +111,7 @@ class Account:
                 yield account
 
     @classmethod
-    def shown(cls, entries: Sequence[Entry], cap: Cap) -> Account:
+    def of_entries(cls, entries: Sequence[Entry], cap: Cap) -> Account:
         """The account as it is shown: where there is no cap, for a notion under which all runs count, if
         there is one."""
         account = cls.of(entries, cap)

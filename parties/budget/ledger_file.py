@@ -101,7 +101,7 @@ def exists(path: Path) -> bool:
     """Whether there is a ledger. Raises `BudgetRefused` if there is none where one has been, `OutOfResources` if
     nobody can say."""
     with _ledger_errors(path):
-        return _found(path) is not None
+        return _existing(path) is not None
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def transaction(path: Path) -> Iterator[sqlite3.Connection]:
     empty or cut.
     """
     with _ledger_errors(path):
-        file = _found(path)
+        file = _existing(path)
         if file is None:
             file = _real(path)
             _create(file)
@@ -129,7 +129,7 @@ def rehearse(path: Path) -> None:
     loses it.
     """
     with _ledger_errors(path):
-        if (file := _found(path)) is not None:
+        if (file := _existing(path)) is not None:
             with _transaction(path, file) as database:
                 database.execute(f"PRAGMA user_version = {_VERSION}")  # rolled back, as all of it
             return
@@ -209,7 +209,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _found(path: Path) -> Path | None:
+def _existing(path: Path) -> Path | None:
     """The ledger's file, links followed; None if there is none yet. Raises `NoLedger`, `BudgetRefused`, OSError,
     ValueError."""
     file = _real(path)

@@ -25,7 +25,7 @@ def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
         if place.push_down:
             inside = UnfoldedInside(place)
             inside.close()
-            told = inside.told
+            told = inside.unfoldings
         else:
             with Scratch() as folder:
                 _, told = written(place, place.linked, folder)

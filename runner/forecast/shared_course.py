@@ -72,7 +72,7 @@ class SharedCourse:
         """The oracle and the observer of a synthesizer whose course is recorded; `keep` ends that. For an
         empty one."""
 
-        def told(phase: str, event: str, **fields: object) -> None:
+        def record(phase: str, event: str, **fields: object) -> None:
             def report(_: object, observer: Observe) -> bool:
                 observer(phase, event, **fields)
                 return True
@@ -80,7 +80,7 @@ class SharedCourse:
             self._note(report)
             observe(phase, event, **fields)
 
-        return _Recorded(oracle, self._ask), told  # type: ignore[return-value]
+        return _Recorded(oracle, self._ask), record  # type: ignore[return-value]
 
     def keep(self, key: Key, conclusion: Conclusion) -> None:
         """The course that has just been recorded is that of this key."""

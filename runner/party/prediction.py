@@ -124,11 +124,11 @@ class TrainedModel:
 @dataclass(frozen=True)
 class People:
     """Whom a prediction is asked for: private to both owners. canonical: identifiers in the order in which
-    they are sent; shown: the fields of each in the file, in the same order."""
+    they are sent; fields: those of each in the file, in the same order."""
 
     canonical: tuple[bytes, ...] = field(repr=False)
     columns: tuple[str, ...]
-    shown: tuple[tuple[str, ...], ...] = field(repr=False)
+    fields: tuple[tuple[str, ...], ...] = field(repr=False)
 
     @classmethod
     def read(cls, path: Path, study: VerticalStudy) -> People:
@@ -170,7 +170,7 @@ class People:
         """The file's identifiers, each with its probability, as CSV."""
         writer = row_writer(out)
         writer.writerow((*self.columns, "probability"))
-        for fields, probability in zip(self.shown, probabilities.tolist(), strict=True):
+        for fields, probability in zip(self.fields, probabilities.tolist(), strict=True):
             writer.writerow((*fields, f"{probability:.6f}"))
 
 

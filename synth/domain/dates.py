@@ -124,8 +124,8 @@ class Calendar(Binned):
         """Days or times drawn within their bins, None where missing; an object array."""
         return self._values(super().decode(codes, rng))
 
-    def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        return self._values(super().shown(numbers, codes))
+    def values_of(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        return self._values(super().values_of(numbers, codes))
 
     def _values(self, numbers: NDArray[Any]) -> NDArray[Any]:
         values = np.empty(len(numbers), dtype=object)

@@ -27,7 +27,7 @@ def decode(domain: Domain, codes: NDArray[np.integer[Any]], rng: np.random.Gener
     `decode`."""
     numbers = _ordered(domain, codes, rng)
     return [
-        cast(Binned, column).shown(numbers[name], codes[:, j])
+        cast(Binned, column).values_of(numbers[name], codes[:, j])
         if name in numbers
         else column.decode(codes[:, j], rng)
         for j, (name, column) in enumerate(zip(domain.names, domain.columns, strict=True))

@@ -140,7 +140,7 @@ class Binned(Column):
             values = np.maximum(np.floor(values * step) / step, low)
         return values
 
-    def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    def values_of(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Numbers that were drawn, as `decode` shows them."""
         values: NDArray[Any] = numbers.astype(np.int64) if self.integral else numbers
         absent = np.asarray(codes) >= self.size - self.missing

@@ -71,7 +71,7 @@ class Disturbance:
             [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
         )
         self._released = len(self._variances)
-        self._drawn: NDArray[np.int64] | None = None
+        self._sample: NDArray[np.int64] | None = None
 
     def coarse(self, key: int) -> Coarse:
         """A moment at the resolution at which it is read."""
@@ -204,9 +204,9 @@ class Disturbance:
 
     def _rows_drawn(self) -> NDArray[np.int64]:
         """Seeded, so that the same release gives the same interval."""
-        if self._drawn is None:
-            self._drawn = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
-        return self._drawn
+        if self._sample is None:
+            self._sample = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
+        return self._sample
 
     def is_open(self, scalar: Scalar, *, valued: bool) -> bool:
         """Whether bins that join codes, or the codes' own, leave it open."""

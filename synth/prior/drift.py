@@ -45,26 +45,26 @@ SCALES = np.linspace(0.1, 1.0, 10)
 @dataclass(frozen=True)
 class Misfit:
     """A fresh marginal beside the prior. cells, noise: n and sigma^2. squares, independent: Q, and the same
-    beside the product of its columns. drawn, error, spread: N^2 times D, E and S."""
+    beside the product of its columns. sampling, error, spread: N^2 times D, E and S."""
 
     columns: frozenset[str]
     cells: int
     noise: float
     squares: float
     independent: float
-    drawn: float
+    sampling: float
     error: float
     spread: float
 
     def excess(self, scale: float) -> float:
         """k^2 by this marginal alone, at least 0. scale: c."""
-        more = self.squares - self.cells * self.noise - self.drawn - scale * self.error
+        more = self.squares - self.cells * self.noise - self.sampling - scale * self.error
         return max(0.0, more / self.spread) if self.spread > 0 else 0.0
 
     @property
     def chi2(self) -> float:
         """Q in variances of a cell without any drift."""
-        return self.squares / (self.noise + (self.drawn + self.error) / self.cells)
+        return self.squares / (self.noise + (self.sampling + self.error) / self.cells)
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Drift:
         better than stated."""
         if not misfits:
             return cls()
-        cells, noise, squares, drawn, error, spread = np.array(
-            [(m.cells, m.noise, m.squares, m.drawn, m.error, m.spread) for m in misfits]
+        cells, noise, squares, sampling, error, spread = np.array(
+            [(m.cells, m.noise, m.squares, m.sampling, m.error, m.spread) for m in misfits]
         ).T
-        inherited = drawn + SCALES[:, None, None] * error + GRID[:, None] * spread
+        inherited = sampling + SCALES[:, None, None] * error + GRID[:, None] * spread
         variance = noise + inherited / cells
         loss = (cells * np.log(variance) + squares / variance).sum(axis=-1)
         scale, k2 = np.unravel_index(int(loss.argmin()), loss.shape)

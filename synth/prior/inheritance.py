@@ -42,16 +42,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inherited:
-    """A marginal of the prior at the run's resolution. shares: flat. drawn, error, spread: D, E and S of
-    `drift`. told: L1 distance of the shares from the product of their columns."""
+    """A marginal of the prior at the run's resolution. shares: flat. sampling, error, spread: D, E and S of
+    `drift`. information: L1 distance of the shares from the product of their columns."""
 
     columns: Clique
     clique: Clique
     shares: Array
-    drawn: float
+    sampling: float
     error: float
     spread: float
-    told: float
+    information: float
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Inheritance:
         was said before."""
         self.rake(self._rows, columns)
         joint = [known for columns_of, known in self._known.items() if len(columns_of) > 1]
-        self.offered = sorted(self._inherited_of(joint, within), key=lambda of: -of.told)
+        self.offered = sorted(self._inherited_of(joint, within), key=lambda of: -of.information)
         self._chosen = self._held = [of for of in self.offered if fits(of.clique)]
 
     def rake(self, rows: float, columns: Mapping[str, tuple[Array, float]]) -> None:
@@ -199,7 +199,7 @@ class Inheritance:
 
     def _error(self, of: Inherited) -> float:
         drift = self._columns_drift if len(of.columns) == 1 else self._drift
-        return of.drawn + drift.scale * of.error + drift.beside(of.columns) * of.spread
+        return of.sampling + drift.scale * of.error + drift.beside(of.columns) * of.spread
 
     def _cell(self, of: Inherited) -> float:
         return self._rows**2 * self._error(of) / len(of.shares)
@@ -266,7 +266,7 @@ class Inheritance:
             variance,
             float(np.square(values - rows * shares).sum()),
             float(np.square(values - rows * product).sum()),
-            rows**2 * beside.drawn,
+            rows**2 * beside.sampling,
             rows**2 * beside.error,
             rows**2 * beside.spread,
         )

@@ -32,7 +32,7 @@ def blank_parts() -> BlankParts:
     """For a dry run."""
     roles: Roles[Any, Any] = Roles(ReplicatedEngine)
     seconds = Seconds(sign=SIGN_S, noise=NOISE_S)
-    return BlankParts(roles, contribute, seconds, _TableSeconds(), shown=selection_openings)
+    return BlankParts(roles, contribute, seconds, _TableSeconds(), opened=selection_openings)
 
 
 def selection_openings(gates: TrioGates, plan: SelectionPlan, picked: Sequence[int]) -> list[Shown]:

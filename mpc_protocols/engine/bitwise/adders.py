@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mpc_protocols.engine.bitwise.bits import B, concatenate, each
+from mpc_protocols.engine.bitwise.bits import B, concatenate, on_parts
 from mpc_protocols.engine.interface import BitGates
 
 Adder = Literal["ripple", "tree"]
@@ -109,7 +109,7 @@ def prefix_carries(gates: BitGates[B], a: B, differs: B, adder: Adder) -> B:
 
 def _copied(planes: B) -> B:
     """To be written into: what was sent must not change."""
-    return each(lambda part: part.copy(), planes)
+    return on_parts(lambda part: part.copy(), planes)
 
 
 def _put(planes: B, places: Sequence[int], new: B) -> None:

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bits import B, each
+from mpc_protocols.engine.bitwise.bits import B, on_parts
 from mpc_protocols.engine.bitwise.bitslice import to_bits
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import is_dry
@@ -131,10 +131,10 @@ def losses(gates: ComparingGates[B, K], keys: K) -> B:
             row, left, right = _compared(count, start, several)
         negative = gates.less(keys[row, left], keys[row, right])
         if is_dry(gates):  # what is repeated may have content
-            batches.append(each(lambda _, several=several: blank(several, np.uint8), negative))
+            batches.append(on_parts(lambda _, several=several: blank(several, np.uint8), negative))
         else:
-            batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
-    together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
+            batches.append(on_parts(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
+    together = batches[0] if len(batches) == 1 else on_parts(lambda *parts: np.concatenate(parts), *batches)
     return together.reshape(rows, pairs)
 
 
@@ -168,7 +168,7 @@ def _open_winners(
                 pairs, complements = kept[0][block], kept[1][block]
             bits = gates.xor_public(lost[:, pairs], complements)
             if within is not None:
-                bits = each(_with_members, bits, within[:, block])
+                bits = on_parts(_with_members, bits, within[:, block])
             yield slice(width * block.start, width * block.stop), bits
 
     winners = gates.zero_rows((rows, several * width), vectors())

@@ -61,7 +61,7 @@ class Bits:
         return type(self)(*(part.reshape(shape) for part in self.parts))
 
 
-def each(function: Callable[..., NDArray[Any]], *shares: B) -> B:
+def on_parts(function: Callable[..., NDArray[Any]], *shares: B) -> B:
     """A linear function of one or several sharings, part by part."""
     return type(shares[0])(*map(function, *(share.parts for share in shares)))
 

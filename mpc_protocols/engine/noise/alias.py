@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import Adder, merge_planes, merge_schedule
-from mpc_protocols.engine.bitwise.bits import B, each, stack
+from mpc_protocols.engine.bitwise.bits import B, on_parts, stack
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.interface import BitGates
 
@@ -198,7 +198,7 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Runs, adder: Adder) -> B:
 def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
     """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in
     the same rounds."""
-    vectors = [_rows(each(_bit_by_bit, gates.complement(number), number)) for number in numbers]
+    vectors = [_rows(on_parts(_bit_by_bit, gates.complement(number), number)) for number in numbers]
     while any(len(vector) > 1 for vector in vectors):
         pairs = [pair for vector in vectors for pair in zip(vector[::2], vector[1::2], strict=False)]
         runs: list[list[tuple[B, B]]] = [
@@ -260,7 +260,7 @@ def _outer(low: B, high: B, products: B) -> B:
         grid[:, 0] = low ^ np.bitwise_xor.reduce(grid[:, 1:], axis=1)
         return grid.reshape(pairs, -1, words)
 
-    return each(component, low, high, products)
+    return on_parts(component, low, high, products)
 
 
 def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
@@ -282,7 +282,7 @@ def lookup_terms(factor: B, outer: B, runs: Runs) -> Iterator[tuple[tuple[slice,
     for table, start, stop in places:
         piece = slice(start, stop)
         width = piece.stop - piece.start
-        sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
+        sums, outer_piece = on_parts(_sums, factor[:, piece]), outer[:, piece]
         step = max(1, _PICKED // (entries * width))
         for first in range(0, outputs, step):
             chosen = table.selectors[:, first * entries : (first + step) * entries]
@@ -311,7 +311,7 @@ def multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
                 found[:, piece] = _picked(_sums(planes[:, piece], group), table.column_selectors)
         return found
 
-    return each(component, vector)
+    return on_parts(component, vector)
 
 
 def _sums(planes: Words, most: int = _GROUP) -> Words:

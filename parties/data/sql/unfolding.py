@@ -116,7 +116,7 @@ class UnfoldedInside(Source):
             _check_keys(self, key, "so its person is not known")
             _check_floats(self, self._people, key)
             names = [name for name in self._linked.linked.people.names if name in self._header]
-            self.told: list[Unfolding] = []
+            self.unfoldings: list[Unfolding] = []
             owner = _Owner(self.label, key, self._people.relation, self._people.kinds)
             self._children = self._opened(self._linked.linked.children, owner)
             self.columns = (key, *names, *(name for own in self._children for name in own.names))
@@ -165,7 +165,7 @@ class UnfoldedInside(Source):
                 raise DataRefused(
                     f'{source.label}, column "{child.order}": a row has no value, so its place in the order is not known.'
                 )
-            self.told.append(Unfolding(child.name, facts[0], facts[3], facts[4], facts[5]))
+            self.unfoldings.append(Unfolding(child.name, facts[0], facts[3], facts[4], facts[5]))
             here = _Owner(source.label, str(child.key), grouping.relation, grouping.kinds)
         return replace(table, beneath=self._opened(child.children, here))
 
@@ -317,7 +317,7 @@ class UnfoldedInside(Source):
 def open_inside(location: Location) -> UnfoldedInside:
     """Raises `DataRefused` also for children without a parent."""
     source = UnfoldedInside(location)
-    for one in source.told:
+    for one in source.unfoldings:
         if one.orphans and location.linked is not None:
             source.close()
             raise orphan(location, location.linked, one.name, "")

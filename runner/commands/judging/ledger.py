@@ -191,7 +191,7 @@ def _dataset(
     """All that is on record about one data set."""
     own = name == (settings.dataset or name)  # the private file's cap is meant for this one
     cap = settings.cap if own else Cap()
-    account = Account.shown(entries, cap)
+    account = Account.of_entries(entries, cap)
     spent = account.spent
     least = min((Fraction(entry.reservation.delta) for entry in entries), default=None)
     delta = asked_delta or cap.delta or (None if least is None else float(least + spent.size_delta))

@@ -43,7 +43,7 @@ class Meter:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream if stream.isatty() else None
-        self._shown = ""
+        self._line = ""
 
     def __enter__(self) -> Meter:
         return self
@@ -51,15 +51,15 @@ class Meter:
     def show(self, share: float) -> None:
         """share: of the budget, spent so far."""
         line = f"dry run: {min(share, 1.0):.0%} of the budget spent"
-        if self._stream is not None and line != self._shown:
+        if self._stream is not None and line != self._line:
             self._stream.write(f"\r{line:<40}")
             self._stream.flush()
-            self._shown = line
+            self._line = line
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None and self._shown:
+        if self._stream is not None and self._line:
             self._stream.write(f"\r{'':<40}\r")
             self._stream.flush()
 

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(lines.last(results))
     if caught:
         print(lines.last_of_broken(caught))
-    missed = any(not each.found for each in caught)
+    missed = any(not each.is_noticed for each in caught)
     verdict = driver.overall([result.finding.verdict for result in results])
     code = driver.EXIT_CODES[check.Verdict.FAIL if missed else verdict]
     if code:

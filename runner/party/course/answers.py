@@ -82,13 +82,13 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     else:
         cap = float(run.plan.budget.rho_cap)
 
-        def told(phase: str, event: str, **fields: Any) -> None:
+        def observe(phase: str, event: str, **fields: Any) -> None:
             """With what this party's own account comes to."""
             inputs.observe(phase, event, **fields, rho_spent=float(accountant.rho), rho=cap)
 
         with inputs.named():
             opened = (
-                run.backend.follow(run.wire, run.facts, data, accountant, told, history)
+                run.backend.follow(run.wire, run.facts, data, accountant, observe, history)
                 if exchange is None
                 else exchange.follow(run.wire, run.facts, data, accountant)
             )

@@ -68,11 +68,11 @@ class InRoundsOfArrivals(Course):
     def _observer(self, run: Run, accountant: Any) -> Callable[..., None]:
         cap = float(run.plan.budget.rho_cap)
 
-        def told(phase: str, event: str, **fields: Any) -> None:
+        def observe(phase: str, event: str, **fields: Any) -> None:
             """With what this party's own account comes to."""
             run.observe(phase, event, **fields, rho_spent=float(accountant.rho), rho=cap)
 
-        return told
+        return observe
 
     def closed(self, run: Run) -> Run:
         """The run with its last round's list, if all of them are fixed somewhere: of one whose release the

@@ -53,7 +53,7 @@ class _Loggers:
 
     def __init__(self) -> None:
         self._lock, self._runs = threading.Lock(), 0
-        self._found: dict[str, tuple[int, bool]] = {}
+        self._before: dict[str, tuple[int, bool]] = {}
 
     def take(self, handlers: Mapping[str, logging.Handler]) -> None:
         """For another run, with these handlers by the loggers' names, the same in all runs."""
@@ -61,7 +61,7 @@ class _Loggers:
             for name, handler in handlers.items():
                 logger = logging.getLogger(name)
                 if not self._runs:
-                    self._found[name] = logger.level, logger.propagate
+                    self._before[name] = logger.level, logger.propagate
                     logger.setLevel(logging.INFO)
                     logger.propagate = False
                 logger.addHandler(handler)
@@ -75,7 +75,7 @@ class _Loggers:
                 logger = logging.getLogger(name)
                 logger.removeHandler(handler)
                 if not self._runs:
-                    level, logger.propagate = self._found[name]
+                    level, logger.propagate = self._before[name]
                     logger.setLevel(level)
 
 

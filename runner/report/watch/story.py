@@ -24,7 +24,7 @@ MAX_SELECTED = 400
 
 @dataclass
 class Member:
-    """One party: bytes it has sent, what it does, for whom it waits, whether it has its results; told: its
+    """One party: bytes it has sent, what it does, for whom it waits, whether it has its results; teller: its
     own events came."""
 
     name: str
@@ -34,7 +34,14 @@ class Member:
     waits_for: list[str] = field(default_factory=list)
     counted: bool = False
     done: bool = False
-    told: bool = False
+    teller: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page shows of it."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "teller"},
+            "told": self.teller,
+        }
 
 
 @dataclass
@@ -63,7 +70,7 @@ class Story:
         try:
             phase, name, party = str(event["phase"]), str(event["event"]), str(event["party"])
             member = self.members.setdefault(party, Member(party))
-            member.told = True
+            member.teller = True
             if isinstance(sent := event.get("bytes_sent"), int):
                 member.sent = max(member.sent, sent)
             if phase not in PHASES:
@@ -83,7 +90,7 @@ class Story:
         """Whose account of rounds counts."""
         leader, tellers = (
             self.study.get("leader"),
-            [name for name, member in self.members.items() if member.told],
+            [name for name, member in self.members.items() if member.teller],
         )
         return self.only or (tellers[0] if len(tellers) == 1 else leader)
 
@@ -162,7 +169,7 @@ class Story:
     @property
     def finished(self) -> bool:
         """Whether all whose events come have their results."""
-        tellers = [member for member in self.members.values() if member.told]
+        tellers = [member for member in self.members.values() if member.teller]
         return bool(tellers) and all(member.done for member in tellers)
 
     @property
@@ -197,7 +204,7 @@ class Story:
             "selected": self.selected,
             "tells_rounds": self.tells_rounds,
             "edges": [[one, other, count] for (one, other), count in self.edges.items()],
-            "parties": [vars(member) for member in self.members.values()],
+            "parties": [member.to_json() for member in self.members.values()],
             "waited_for": self.waited_for,
             "rows": self.rows,
             "finished": self.finished,

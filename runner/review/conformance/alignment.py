@@ -302,7 +302,7 @@ def _noted(
 
     guards = {owner: refusing() if owner == refuser else Recorder() for owner in owners}
     for owner, guard in guards.items():
-        guard.told = lambda event, owner=owner: note("recorded", owner)
+        guard.on_event = lambda event, owner=owner: note("recorded", owner)
     own = [_own_input(method, people) for people in _lists(method, owners, "one in common")]
     try:
         _run(context, spec, own, guards, lambda frame: note("sent", frame.sender))

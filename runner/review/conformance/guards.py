@@ -15,11 +15,11 @@ class Recorder(Guard):
     """Notes what it was asked and allows it, but for the event of number `refuse_from` (from 0) and all later
     ones.
 
-    told: called with the event before it is allowed or refused.
+    on_event: called with the event before it is allowed or refused.
     """
 
     refuse_from: int | None = None
-    told: Callable[[Event], None] | None = None
+    on_event: Callable[[Event], None] | None = None
     asked: list[tuple[Event, bytes]] = field(default_factory=list)
     """What it allowed."""
     refused: int = 0
@@ -35,8 +35,8 @@ class Recorder(Guard):
         return sum((event.rho for event in self.events), Fraction(0))
 
     def authorise(self, event: Event, inputs: bytes) -> None:
-        if self.told is not None:
-            self.told(event)
+        if self.on_event is not None:
+            self.on_event(event)
         if self.refuse_from is not None and len(self.asked) >= self.refuse_from:
             self.refused += 1
             raise BudgetRefused("The budget of this custodian is spent.")

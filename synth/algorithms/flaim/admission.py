@@ -51,7 +51,7 @@ def _offered(plan: FlaimPlan, asked: Asked) -> bool:
         case "columns":
             return within and not cliques and (variant.columns or variant.starts_with_columns)
         case "drawn":
-            return within and listed and variant.drawn and len(cliques) == 1
+            return within and listed and variant.draws and len(cliques) == 1
         case _:
             return within and listed and variant.chooses
 

@@ -72,7 +72,7 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
             ]
             if not variant.private:
                 asked.append("the true marginals of all rows together, which it is sent to choose by")
-        if variant.drawn:
+        if variant.draws:
             asked.append("which marginal was drawn")
         of_client = ", and ".join((", ".join(asked[:-1]), asked[-1]))
         computing = f"{', '.join(shown)}; besides these, random-looking shares."
@@ -116,7 +116,7 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
             return "everybody's single columns, once"
         first = "everybody's single columns once; then " if variant.registration else ""
         columns = ", their columns" if variant.columns else ""
-        if variant.drawn:
+        if variant.draws:
             each = "a marginal that a public seed draws"
         else:
             each = (

@@ -99,7 +99,7 @@ class Client:
         return np.concatenate(self._counts(self._plan.one_way))
 
     def _answer_drawn(self, asked: Asked) -> Counts:
-        self._in_turn(asked, "drawn", self._plan.variant.drawn and len(asked.cliques) == 1)
+        self._in_turn(asked, "drawn", self._plan.variant.draws and len(asked.cliques) == 1)
         self.charged += self._plan.charges.measuring(self._plan.sigma2)
         return np.concatenate([*self._counts(asked.cliques), np.array([self._own_size()])])
 

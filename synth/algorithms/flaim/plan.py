@@ -157,7 +157,7 @@ def plan(domain: Domain, workload: Workload, config: FlaimConfig, **promise: Unp
     if variant.union:
         cliques = [q for q in cliques if len(q) == 2]
     candidates, oversized = modelled(domain, cliques, config.max_model_mb)
-    if not candidates and (variant.chooses or variant.drawn):
+    if not candidates and (variant.chooses or variant.draws):
         raise StudyInvalid(
             "The workload has no marginal of two columns that a model of max_model_mb holds: raise max_model_mb."
         )

@@ -130,7 +130,7 @@ class Server:
             return ()
         stayed = tuple(k for k in cohort if k not in arrivals.left)
         chosen = self._choices(number, cohort, stayed, rows) if plan.variant.chooses else ()
-        if plan.variant.drawn:
+        if plan.variant.draws:
             chosen = self._publicly_drawn(number, stayed)
         self._refit(ROUND_ITERATIONS)
         self.observe(

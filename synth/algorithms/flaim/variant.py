@@ -55,7 +55,7 @@ class Exposure(ABC):
 class Variant:
     """One member of the family.
 
-    rank: its place where variants are listed. skew: see `Skew`. chooses: whether clients choose. drawn:
+    rank: its place where variants are listed. skew: see `Skew`. chooses: whether clients choose. draws:
     whether a public marginal is drawn in each round. columns: whether every cohort is asked for its one-way
     marginals, and not only the first. registration: share of the budget for everybody's one-way marginals,
     asked once. size: share for the client's noisy number of rows. once: one participation at most. union:
@@ -68,7 +68,7 @@ class Variant:
     rank: int
     skew: Skew = "none"
     chooses: bool = True
-    drawn: bool = False
+    draws: bool = False
     columns: bool = False
     registration: Fraction = Fraction(0)
     size: Fraction = Fraction(1, 20)
@@ -89,7 +89,7 @@ class Variant:
     @property
     def in_rounds(self) -> bool:
         """Whether there is anything to ask after the first cohort's columns."""
-        return self.chooses or self.drawn
+        return self.chooses or self.draws
 
     @property
     def offers_columns(self) -> bool:
@@ -105,7 +105,7 @@ class Variant:
         """Noisy sums of sensitivity one that hold a record, at most; one batch of one shot counts as one."""
         if self.union:
             return 1
-        chosen = participations * (self.chooses or self.drawn)
+        chosen = participations * (self.chooses or self.draws)
         if self.columns:
             return chosen + participations * columns
         return chosen + columns * self.starts_with_columns

@@ -24,7 +24,7 @@ _FAMILY: Final = (
     Variant("private", "AugFLAIM (Private)", 0, skew="columns", columns=True),
     Variant("light", "FLAIM-light", 1, skew="columns", registration=Fraction(3, 10), once=True),
     Variant("naive", "NaiveFLAIM", 2),
-    Variant("random", "FLAIM (Random)", 4, chooses=False, drawn=True),
+    Variant("random", "FLAIM (Random)", 4, chooses=False, draws=True),
     Variant("bayes", "FedNaiveBayes", 5, chooses=False, size=Fraction(0), once=True),
     Variant("one-shot", "one shot", 6, chooses=False, size=Fraction(0), once=True, union=True),
 )

@@ -157,7 +157,7 @@ def test_the_adversarial_pair_of_runs_is_what_it_is_for_a_person(ledger: Ledger)
     for reservation in (run(1), run(2, PERSON)):
         ledger.reserve(reservation)
     entries = ledger.entries()
-    shown = Account.shown(entries, Cap())
+    shown = Account.of_entries(entries, Cap())
     assert shown.notion == Notion(PERSON, "add-remove") and shown.spent.rho == 10 * RHO
     assert 3.36 < shown.epsilon(1e-9) == epsilon_beside(10 * RHO, 1e-9, 4 * BETA) < 3.38
     for order in ((run(1), run(2, PERSON)), (run(1, PERSON), run(2))):
@@ -247,7 +247,7 @@ def test_the_cap_leaves_room_for_the_samplers(ledger: Ledger) -> None:
     with pytest.raises(BudgetRefused, match=r"would make it 8\.000\d"):
         ledger.reserve(asked, Cap(8.0, 1e-9))
     ledger.reserve(replace(asked, rho=budget.rho_cap), Cap(8.0, 1e-9))
-    shown = Account.shown(ledger.entries(), Cap()).epsilon(1e-9)
+    shown = Account.of_entries(ledger.entries(), Cap()).epsilon(1e-9)
     assert 8.0 <= shown < 8.0 + 1e-9
 
 

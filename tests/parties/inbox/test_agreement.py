@@ -42,7 +42,7 @@ def test_an_inbox_may_be_empty(own: Mapping[bytes, str]) -> None:
     assert [one.entries for one in agreed(own, held(2), held(2, 3))] == [own] * 3
 
 
-def each(body: Callable[[Wire], object]) -> tuple[list[object], int]:
+def on_parts(body: Callable[[Wire], object]) -> tuple[list[object], int]:
     network = MemoryNetwork(3, 3)
     return network.run([body] * 3), network.wire(0).traffic().rounds
 
@@ -50,17 +50,17 @@ def each(body: Callable[[Wire], object]) -> tuple[list[object], int]:
 def test_the_list_that_one_party_has_fixed_stands() -> None:
     list_ = AgreedList(held(1, 2)).hash
     for fixed in ([None, None, None], [list_, None, None], [None, list_, list_]):
-        found, rounds = each(lambda wire, fixed=fixed: standing(wire, fixed[wire.me], NAMES))  # type: ignore[misc]
+        found, rounds = on_parts(lambda wire, fixed=fixed: standing(wire, fixed[wire.me], NAMES))  # type: ignore[misc]
         assert found == [next((one for one in fixed if one), None)] * 3 and rounds == 1
     with pytest.raises(BudgetRefused, match="Parties north, west have fixed different lists"):
-        each(lambda wire: standing(wire, [list_, None, AgreedList(held(1)).hash][wire.me], NAMES))
+        on_parts(lambda wire: standing(wire, [list_, None, AgreedList(held(1)).hash][wire.me], NAMES))
 
 
 def test_a_list_is_fixed_only_if_all_three_are_about_to() -> None:
     lists = [AgreedList(held(1, 2)), AgreedList(held(1))]
-    assert each(lambda wire: confirm(wire, lists[0], NAMES)) == ([None] * 3, 1)
+    assert on_parts(lambda wire: confirm(wire, lists[0], NAMES)) == ([None] * 3, 1)
     with pytest.raises(ProtocolAborted, match="about to fix another list"):
-        each(lambda wire: confirm(wire, lists[wire.me == 2], NAMES))
+        on_parts(lambda wire: confirm(wire, lists[wire.me == 2], NAMES))
 
 
 def test_lists_of_other_bundles_have_other_hashes() -> None:
@@ -116,5 +116,5 @@ def test_a_later_list_has_nobody_more_or_the_minimum_at_least() -> None:
 
 def test_who_looks_learns_whether_all_are_ready_and_whether_something_is_new() -> None:
     marks = [bytes([number]) * 32 for number in (7, 8, 9)]
-    assert each(lambda wire: looks(wire, marks[wire.me])) == ([tuple(marks)] * 3, 1)
-    assert each(lambda wire: looks(wire, marks[wire.me] if wire.me else None)) == ([None] * 3, 1)
+    assert on_parts(lambda wire: looks(wire, marks[wire.me])) == ([tuple(marks)] * 3, 1)
+    assert on_parts(lambda wire: looks(wire, marks[wire.me] if wire.me else None)) == ([None] * 3, 1)

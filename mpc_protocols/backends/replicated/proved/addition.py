@@ -27,7 +27,7 @@ from mpc_protocols.engine.bitwise.adders import (
     prefix_carries,
     tree_gates,
 )
-from mpc_protocols.engine.bitwise.bits import concatenate, each
+from mpc_protocols.engine.bitwise.bits import concatenate, on_parts
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, words_for
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compress(
         totals, carries = start[adders > 0], start[segment] + 1 + rank
         kept = np.repeat(start + summed + adders, left) + _ranks(left)
 
-        before = each(_before, planes)
+        before = on_parts(_before, planes)
         first = before[:, b] ^ before[:, (end - length)[segment]]
         total = before[:, end[adders > 0]] ^ before[:, (end - length)[adders > 0]]
         third = planes[:, b + 1]

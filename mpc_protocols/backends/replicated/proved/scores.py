@@ -24,7 +24,7 @@ from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
-from mpc_protocols.engine.bitwise.bits import concatenate, each
+from mpc_protocols.engine.bitwise.bits import concatenate, on_parts
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_planes
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import is_dry
@@ -173,4 +173,4 @@ def _joined(
         out[0, others] = single
         return out
 
-    return each(join, numbers, ones), together
+    return on_parts(join, numbers, ones), together

@@ -144,7 +144,7 @@ class BitShareCache:
         self._stores: list[_Store] = []
         self._cached: set[CellRange] = set()
         self._cached_cells = 0
-        self._found: list[tuple[tuple[CellRange, ...], list[_Choice]]] = []
+        self._layouts: list[tuple[tuple[CellRange, ...], list[_Choice]]] = []
         self._choices: list[_Choice] = []
 
     def dealer_cells(
@@ -187,7 +187,7 @@ class BitShareCache:
         self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
     ) -> Set[CellRange]:
         """Where the group's cells are; what is new is stored. Returns which ranges are new."""
-        known = next((of for ranges, of in self._found if ranges == layout.ranges), None)
+        known = next((of for ranges, of in self._layouts if ranges == layout.ranges), None)
         if planes == self._planes and known is not None:
             self._choices = known
             return set()
@@ -197,7 +197,7 @@ class BitShareCache:
             self.quads = shares_quads(layout.size, planes, self._trio.latency_bytes)
             self._stores = [_Store(planes, dealer != self._trio.me, self.quads) for dealer in range(DEALERS)]
             self._cached.clear()
-            self._found.clear()
+            self._layouts.clear()
             self._cached_cells = 0
             new, of_new = layout.range_set, layout.size
         self._planes = planes
@@ -218,7 +218,7 @@ class BitShareCache:
                 columns = store.columns
                 self._choices.append(_Choice.of([columns[layout.ranges[n]] for n, _ in owned]))
         if layout.size <= MAX_CACHED:  # a larger one is shared anew each time
-            self._found = [(layout.ranges, self._choices), *self._found[: MAX_FOUND - 1]]
+            self._layouts = [(layout.ranges, self._choices), *self._layouts[: MAX_FOUND - 1]]
         return new
 
     def _addends(

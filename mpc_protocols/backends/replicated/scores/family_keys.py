@@ -31,7 +31,7 @@ from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import Parts
 from mpc_protocols.engine.bitwise.argmax import duels
-from mpc_protocols.engine.bitwise.bits import each
+from mpc_protocols.engine.bitwise.bits import on_parts
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, to_bits, words_for
 from mpc_protocols.engine.by_shape import by_shape
 
@@ -97,7 +97,7 @@ def largest_of_families(gates: TrioBitGates, keys: Parts) -> tuple[Parts, BitSha
         ]
         return np.moveaxis(np.concatenate(bits, axis=1), 1, 0)
 
-    return Parts(np.concatenate([largest[dealer] for dealer in range(DEALERS)])), each(by_family, lost)
+    return Parts(np.concatenate([largest[dealer] for dealer in range(DEALERS)])), on_parts(by_family, lost)
 
 
 def _bits(plane: Words, families: int, pairs: int) -> NDArray[np.uint8]:

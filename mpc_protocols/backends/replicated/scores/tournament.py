@@ -25,7 +25,7 @@ from mpc_protocols.backends.replicated.scores.family_keys import largest_of_fami
 from mpc_protocols.backends.replicated.scores.masked_numbers import MaskedKeys
 from mpc_protocols.backends.replicated.scores.shared_sign import sign_cost, sign_form
 from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors
-from mpc_protocols.engine.bitwise.bits import each
+from mpc_protocols.engine.bitwise.bits import on_parts
 from mpc_protocols.errors import ProtocolAborted
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _below(gates: TrioGates, lost: list[tuple[int, BitShare]], winner: int) -> i
     stems, losses = np.array([winner]), None
     for count, within in reversed(lost):
         of_fours = within[stems].reshape(len(stems) * WIDTH, WIDTH - 1)
-        losses = of_fours if losses is None else each(_with_losses, losses, of_fours)
+        losses = of_fours if losses is None else on_parts(_with_losses, losses, of_fours)
         stems = np.minimum(np.repeat(WIDTH * stems, WIDTH) + np.tile(np.arange(WIDTH), len(stems)), count - 1)
     assert losses is not None
     [is_winner] = gates.zero_rows((1, len(stems)), [(slice(None), losses.reshape(1, *losses.shape))])

@@ -28,7 +28,7 @@ from mpc_protocols.backends.shamir.circuits.gates import ShamirGates, holders
 from mpc_protocols.backends.shamir.sharing.numbers import Addends, of_planes
 from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.adders import Adder, prefix_adder
-from mpc_protocols.engine.bitwise.bits import Bits, concatenate, each
+from mpc_protocols.engine.bitwise.bits import Bits, concatenate, on_parts
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_bits, to_planes
 from mpc_protocols.engine.by_shape import by_shape
 
@@ -150,7 +150,9 @@ def _reduced(
         if layer.planes < SUM_BITS:
             total, rest = _wider(total), _wider(rest)
         carry = concatenate([bits[third][np.newaxis], carry])
-        terms = each(lambda *parts, order=layer.order: np.concatenate(parts, 1)[:, order], total, carry, rest)
+        terms = on_parts(
+            lambda *parts, order=layer.order: np.concatenate(parts, 1)[:, order], total, carry, rest
+        )
         bits = concatenate([bits[first], bits[second], bits[layer.rest]])[layer.order]
         heights = layer.heights
     return terms, bits, heights
@@ -158,7 +160,7 @@ def _reduced(
 
 def _wider(terms: Bits) -> Bits:
     """The same numbers with one plane more."""
-    return each(lambda part: np.concatenate([part, np.zeros_like(part[:1])]), terms)
+    return on_parts(lambda part: np.concatenate([part, np.zeros_like(part[:1])]), terms)
 
 
 def _by_candidate(terms: Bits, bits: Bits, heights: NDArray[np.int64]) -> tuple[Bits, Bits]:
@@ -176,7 +178,7 @@ def _by_candidate(terms: Bits, bits: Bits, heights: NDArray[np.int64]) -> tuple[
         side = np.moveaxis(spread, -1, -2).reshape(*part.shape[:-2], most * _LANES, len(heights))
         return from_bits(side)
 
-    return each(lanes, terms), each(lanes, bits)
+    return on_parts(lanes, terms), on_parts(lanes, bits)
 
 
 def _within(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from typing import Any, Final, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bits import B, each
+from mpc_protocols.engine.bitwise.bits import B, on_parts
 from mpc_protocols.engine.bitwise.bitslice import Elements, to_bits
 from mpc_protocols.engine.inputs.check.conditions import WORD_CELLS, Conditions
 from mpc_protocols.engine.inputs.marginals import Marginals
@@ -190,4 +190,4 @@ def _sums(
             start += len(subset)
         return found
 
-    return each(sums, negative)
+    return on_parts(sums, negative)

@@ -24,7 +24,7 @@ from runner.bench.output import files
 from runner.bench.parameters import number
 from runner.bench.research.florist.page import page
 from runner.bench.research.florist.printed import CHANGE, DRAWN, DRAWN_SHARE
-from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, drawn, trained
+from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, by_drawn_labels, trained
 from runner.bench.utility.options import parser, spread
 from runner.bench.utility.tables import chosen
 
@@ -96,7 +96,7 @@ def _table_5(
     for seed in seeds:
         split = Split.of(table, label, 0.0, DRAWN_SHARE, seed)
         for count in draws:
-            result = drawn(split, count, seed, **settings)
+            result = by_drawn_labels(split, count, seed, **settings)
             found.append(_noted(file, table.name, DRAWN_SHARE, f"draws={count}", seed, result))
     return found
 
@@ -140,7 +140,7 @@ def sections(lines: Sequence[Line]) -> list[dict[str, Any]]:
         rows += [f"{CHANGE[data].get(share, '-')}" for data in CHANGE]
         change.append(rows)
     full = f"AUC / ACE; all rows: {spread(of('full', 'auc'))} / {_mean(of('full', 'ace'))}"
-    drawn = [
+    by_draws = [
         [
             f"{count}",
             spread(of(f"draws={count}", "auc")),
@@ -161,7 +161,7 @@ def sections(lines: Sequence[Line]) -> list[dict[str, Any]]:
         {
             "title": "Table 5: labels by the model's probability, half of them invented",
             "head": ["draws", "AUC", "attack", "AUC printed: Avazu", "attack printed"],
-            "rows": drawn,
+            "rows": by_draws,
         },
     ]
 

@@ -106,7 +106,7 @@ def trained(split: Split, methods: tuple[str, ...], seed: int, **settings: Any) 
     return found
 
 
-def drawn(split: Split, draws: int, seed: int, **settings: Any) -> Result:
+def by_drawn_labels(split: Split, draws: int, seed: int, **settings: Any) -> Result:
     """Labels by the model's probability, `draws` a visit."""
     people = split.held(split.people.has_features | split.people.has_label)
     keys = {"labels": RANDOM_PRED, "draws": draws, "calibrate": "none"}

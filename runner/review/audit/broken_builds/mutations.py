@@ -45,7 +45,7 @@ class Caught:
     wall_s: float = 0.0
 
     @property
-    def found(self) -> bool:
+    def is_noticed(self) -> bool:
         """Whether a check that is named for it failed, with each seed."""
         return self.caught == self.seeds
 

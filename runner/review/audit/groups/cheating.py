@@ -385,7 +385,7 @@ def steps(subject: Subject) -> Finding:
                 _run(arena, subject, lie.bend, ends)
             how, problem = judged_ends(ends, leader)
             ended[how] += 1
-            if not lie.told:
+            if not lie.lied:
                 problem = "it is asked for no measurement"
             elif how == "went on":
                 problem = "it goes on"
@@ -411,7 +411,7 @@ class _OtherStep(Openings):
     """
 
     def __init__(self, way: Way) -> None:
-        self.way, self.told = way, False
+        self.way, self.lied = way, False
         self.believed: list[int] = []
 
     def opened(self, party: Party, values: list[int], picks: int) -> None:
@@ -420,12 +420,12 @@ class _OtherStep(Openings):
 
     def bend(self, way: Way, number: int, payload: bytes) -> bytes:
         """What is sent instead."""
-        if way != self.way or self.told or not payload.startswith(b"{"):
+        if way != self.way or self.lied or not payload.startswith(b"{"):
             return payload
         with suppress(CosynthError):
             step = parse(payload)
             if isinstance(step, MeasureStep):
-                self.told = True
+                self.lied = True
                 return replace(step, handles=step.handles[::-1]).to_bytes()
         return payload
 

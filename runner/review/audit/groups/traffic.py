@@ -150,7 +150,7 @@ def as_counted(subject: Subject) -> Finding:
     )
 
 
-def told(subject: Subject) -> Finding:
+def compare_lines(subject: Subject) -> Finding:
     """Compare what observers and logs are told of two sets of tables with the same outputs."""
     problems, lines = [], {}
     for where, arena in subject.arenas.items():
@@ -158,8 +158,8 @@ def told(subject: Subject) -> Finding:
         runs = [
             run_views(arena, subject, tables, coins) for tables in same_outputs(subject, arena.parties, 0)
         ]
-        lines[where] = sum(map(len, runs[0].told))
-        for party, (first, second) in enumerate(zip(runs[0].told, runs[1].told, strict=True)):
+        lines[where] = sum(map(len, runs[0].lines))
+        for party, (first, second) in enumerate(zip(runs[0].lines, runs[1].lines, strict=True)):
             differing = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
             if differing or len(first) != len(second):
                 said = (
@@ -199,7 +199,7 @@ GROUP = Group(
             "Events and logs of the protocols tell of outputs only.",
             "exact",
             "A line or an event with a count, or one that is written for some tables only.",
-            told,
+            compare_lines,
         ),
     ),
 )

@@ -36,7 +36,7 @@ def line(result: Result) -> str:
 
 def mutation(each: Caught) -> str:
     """One broken build."""
-    if not each.found:
+    if not each.is_noticed:
         how = f"NOT FOUND by {', '.join(each.expected)}"
         if each.caught:
             how = f"FOUND WITH {each.caught} OF {each.seeds} SEEDS ONLY, by {', '.join(each.caught_by)}"
@@ -53,7 +53,7 @@ def progress(check: str, done: int, of: int, words: str) -> None:
 
 def last_of_broken(caught: Sequence[Caught]) -> str:
     """What the broken builds come to."""
-    found = sum(each.found for each in caught)
+    found = sum(each.is_noticed for each in caught)
     return f"{found} of {len(caught)} broken builds found" + (
         f", with each of {caught[0].seeds} seeds." if caught[0].seeds > 1 else "."
     )

@@ -118,12 +118,12 @@ def conducted(
 
 @dataclass
 class Ran:
-    """What a run left. told: phase, event and fields of every observation."""
+    """What a run left. observed: phase, event and fields of every observation."""
 
     synthesis: Synthesis
     oracle: Watched
     accountant: Accountant
-    told: list[tuple[Any, Any, dict[str, Any]]]
+    observed: list[tuple[Any, Any, dict[str, Any]]]
 
 
 def plan_of(

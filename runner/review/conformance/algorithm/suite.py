@@ -265,8 +265,8 @@ def _table(plan: Plan, synthesis: Synthesis, oracle: Watched) -> None:
 
 
 def _check_observer(ran: Ran) -> None:
-    expect(ran.told, "an observer must be told something.")
-    for phase, event, fields in ran.told:
+    expect(ran.observed, "an observer must be told something.")
+    for phase, event, fields in ran.observed:
         expect(isinstance(phase, str) and isinstance(event, str), f"{phase!r}, {event!r} must be words.")
         try:
             json.dumps(fields)

@@ -40,11 +40,12 @@ class Log:
     def guards(self, parties: Parties, refuser: int | None, allowed: int) -> list[Recorder]:
         """Guards that note what they are asked; the refuser allows so many events."""
 
-        def told(party: int) -> Callable[[Event], None]:
+        def note_question(party: int) -> Callable[[Event], None]:
             return lambda event: self.note("asked", party)
 
         return [
-            Recorder(allowed if party == refuser else None, told(party)) for party in range(parties.computing)
+            Recorder(allowed if party == refuser else None, note_question(party))
+            for party in range(parties.computing)
         ]
 
 

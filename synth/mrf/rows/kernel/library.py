@@ -101,7 +101,7 @@ class Exchanger:
 
 def _of_cells(judge: AcrossCells, batch: int) -> tuple[Any, ...]:
     """What `code._exchange` is given of targets that are looked up."""
-    masks, terms = _told(judge)
+    masks, terms = _changes(judge)
     room = np.empty(4 * (judge.width * batch + 1), np.int64)
     return len(masks), masks, terms, terms.shape[1] // 3, judge.surplus, room
 
@@ -127,7 +127,7 @@ _NO_CELLS = (0, _NOTHING, _NOTHING, 0, _NOTHING, _NOTHING)
 _NO_PAIRS = (_NOTHING, 0, 0, 0, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
 
 
-def _told(judge: AcrossCells) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _changes(judge: AcrossCells) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """What `code._exchange` calls masks and terms."""
     length = max(len(moved) + len(rest) for _, moved, rest in judge.changed)
     masks = np.zeros((-(-judge.width // LANES), 2, LANES), np.uint64)

@@ -274,7 +274,7 @@ def test_the_owner_is_told_of_orphans_and_of_what_is_left_out(store: Store) -> N
     visits = [*[["a", day, "p", 1] for day in range(6)], ["z", 1, "p", 1], ["b", 1, "q", 2]]
     source = UnfoldedInside(placed(store, [["a", "f"], ["b", "m"]], visits))
     source.close()
-    (own,) = source.told
+    (own,) = source.unfoldings
     assert (own.children, own.orphans, own.truncated, own.left_out) == (8, 1, 1, 3)
 
 

@@ -350,7 +350,7 @@ def test_a_failing_check_does_not_stop_the_others(audited: Subject) -> None:
 def test_a_broken_build_in_a_process_of_its_own() -> None:
     meant = mutations.meant(["A.conversion"], [])
     [caught] = mutations.campaign(meant, ["A.conversion"], None, "replicated", ["x", "y"])
-    assert caught.found and (caught.seeds, caught.caught, caught.caught_by) == (2, 2, ("A.conversion",))
+    assert caught.is_noticed and (caught.seeds, caught.caught, caught.caught_by) == (2, 2, ("A.conversion",))
     assert not list(mutations.campaign([], ["A.conversion"], None, "replicated", ["x"]))
     with pytest.raises(UsageError, match="no broken build 'M99'"):
         mutations.meant(["A.conversion"], ["M99"])

@@ -48,7 +48,7 @@ class Fold:
         return cls([], challenge.factor, [], challenge.times_factor)
 
     @classmethod
-    def drawn(cls, stream: Reader, challenge: Challenge, halvings: int) -> Fold:
+    def draw(cls, stream: Reader, challenge: Challenge, halvings: int) -> Fold:
         """As a coin's stream gives it, in the coordinates of the challenge."""
         variables = len(challenge.point)
         point = [random_element(stream, variables) for _ in range(halvings)]

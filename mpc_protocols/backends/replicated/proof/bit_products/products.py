@@ -97,7 +97,7 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
         trio.turn()
         others = read_all(trio.receive(trio.left, message.shape, np.uint8))
         others_left = read_all(trio.next_mask(message.shape, np.uint8, again))
-        fold = Fold.drawn(stream(toss(trio, public), b"fold"), point, form.halvings)
+        fold = Fold.draw(stream(toss(trio, public), b"fold"), point, form.halvings)
     else:
         fold = Fold.at_once(point)
 
@@ -122,7 +122,7 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     tag = bytes(trio.wire.receive(trio.right, BLOCK))
     tagger = Tagger(trio.next_mask(BLOCK, np.uint8, tagging).tobytes(), 1 << variables)
     holds = left.product(seen, point) == claimed ^ fold.value_of(in_cube_left, others_left)
-    found = [(tag == tagger.known(seen), holds), *(of.found() for of in inner)]
+    found = [(tag == tagger.known(seen), holds), *(of.verdicts() for of in inner)]
     exchange(trio, Finding.of(*(all(each) for each in zip(*found, strict=True))), public)
 
 

@@ -140,10 +140,10 @@ def _made() -> Kernel | None:
 def _agrees(kernel: Kernel) -> bool:
     """Whether it computes what NumPy does: every instruction once, on rows that fill no whole column."""
 
-    def drawn(*shape: int) -> Words:
+    def random_words(*shape: int) -> Words:
         return np.frombuffer(os.urandom(8 * int(np.prod(shape))), np.uint64).reshape(shape).copy()
 
-    x, y, point = drawn(ROWS, 2, 37), drawn(ROWS, 2, 37), os.urandom(BLOCK)
+    x, y, point = random_words(ROWS, 2, 37), random_words(ROWS, 2, 37), os.urandom(BLOCK)
     found = np.zeros((_POINTS, BLOCK), np.uint8)
     kernel.add_products(x, y, kernel.powers(point, 37), found)
     expanded = [of.reshape(*(2,) * VARIABLES, 2, 37) for of in (x, y)]
@@ -159,7 +159,7 @@ def _agrees(kernel: Kernel) -> bool:
         powers.insert(0, multiply(powers[0], read(point)))
     looked_at = slice(0, _POINTS, 28)  # each of the 27 groups and of their 27 places
     wanted = dots(powers[:-1], products[looked_at].view(np.uint8).reshape(-1, 19, BLOCK))
-    matrix, rows, into = drawn(ROWS, ROWS) % 2 == 1, drawn(ROWS, 9), drawn(ROWS, 9)
+    matrix, rows, into = random_words(ROWS, ROWS) % 2 == 1, random_words(ROWS, 9), random_words(ROWS, 9)
     bits, before = (np.unpackbits(of.view(np.uint8), axis=1) for of in (rows, into))
     kernel.add_times(rows, matrix, into)
     sums = (matrix.T.astype(np.float32) @ bits.astype(np.float32)).astype(np.uint8) + before & 1

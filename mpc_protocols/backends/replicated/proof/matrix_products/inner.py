@@ -113,7 +113,7 @@ class InnerProduct:
         key = trio.own_mask(BLOCK, np.uint8, self._tagging).tobytes()
         trio.wire.send(trio.left, message_tag(key, hidden))
 
-    def found(self) -> tuple[bool, bool]:
+    def verdicts(self) -> tuple[bool, bool]:
         """As the left verifier: whether the tag fits, and whether the equation holds."""
         ring, trio = self._ring, self._trio
         seen = [x + trio.receive(trio.left, x.shape, RING) for x in self._next_folded]

@@ -68,13 +68,13 @@ class Ran:
     every message.
 
     results: of each party's part; of a follower, the noisy counts that were opened to it.
-    told: what each computing party's observer and the program's loggers were told, in order.
+    lines: what each computing party's observer and the program's loggers were told, in order.
     """
 
     answer: Any
     events: tuple[tuple[Event, ...], ...]
     frames: tuple[Frame, ...]
-    told: tuple[tuple[str, ...], ...]
+    lines: tuple[tuple[str, ...], ...]
     results: tuple[Any, ...]
 
     def view(self, party: int) -> list[Frame]:
@@ -156,11 +156,11 @@ class _Lines(logging.Handler):
 
     def __init__(self, told: Sequence[list[str]]) -> None:
         super().__init__(logging.DEBUG)
-        self._told = told
+        self._lines = told
 
     def emit(self, record: logging.LogRecord) -> None:
         if (party := _party_of_thread()) is not None:
-            self._told[party].append(record.getMessage())
+            self._lines[party].append(record.getMessage())
 
 
 @contextmanager

@@ -31,14 +31,14 @@ class Attempt:
     """One knock. words: who it is. expected: of the party's reason, some words; empty if it gives none.
     claimed: the name.
 
-    shown, cert, key: files of the certificate that is shown in the greeting, and that proved in the
+    certificate, cert, key: files of the certificate that is shown in the greeting, and that proved in the
     handshake. plain: bytes instead of all that. highest: the newest version of TLS that it speaks.
     """
 
     words: str
     expected: str
     claimed: str = ""
-    shown: Path | None = None
+    certificate: Path | None = None
     cert: Path | None = None
     key: Path | None = None
     version: int = frames.PROTOCOL
@@ -53,7 +53,11 @@ def knock(port: int, attempt: Attempt, host: str = "127.0.0.1") -> bool:
             if attempt.plain:
                 sock.sendall(attempt.plain)
                 return False
-            shown = b"" if attempt.shown is None else ssl.PEM_cert_to_DER_cert(attempt.shown.read_text())
+            shown = (
+                b""
+                if attempt.certificate is None
+                else ssl.PEM_cert_to_DER_cert(attempt.certificate.read_text())
+            )
             sock.sendall(Greeting(attempt.version, True, 0, attempt.claimed, shown).pack())
             head = _exactly(sock, GREETING.size)
             *_, named, certified = GREETING.unpack(head)
@@ -114,10 +118,10 @@ class Impostor(threading.Thread):
 
     def _answer(self, sock: socket.socket) -> None:
         guise = self._guise
-        assert guise.shown is not None and guise.cert is not None
+        assert guise.certificate is not None and guise.cert is not None
         *_, named, certified = GREETING.unpack(_exactly(sock, GREETING.size))
         _exactly(sock, named + certified)
-        shown = ssl.PEM_cert_to_DER_cert(guise.shown.read_text())
+        shown = ssl.PEM_cert_to_DER_cert(guise.certificate.read_text())
         sock.sendall(Greeting(guise.version, True, 0, guise.claimed, shown).pack())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(guise.cert, guise.key)

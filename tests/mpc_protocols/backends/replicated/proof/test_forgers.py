@@ -65,7 +65,7 @@ class Prover:
 
     @property
     def fold(self) -> Fold:
-        return Fold.drawn(stream(self.coins[2], b"fold"), self.point, HALVINGS)
+        return Fold.draw(stream(self.coins[2], b"fold"), self.point, HALVINGS)
 
     def work(self, trio: Trio, transcript: Transcript) -> None:
         """16 words: a word in each half of 8 rows; the first half's first bit is wrong in each."""

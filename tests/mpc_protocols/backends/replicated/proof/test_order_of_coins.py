@@ -50,7 +50,7 @@ class Coins:
         monkeypatch.setattr(products, "Batch", batched)
         for name in ("Combined", "challenge", "weights_of"):
             monkeypatch.setattr(products, name, self._noting(name, getattr(products, name)))
-        monkeypatch.setattr(Fold, "drawn", self._noting("drawn", Fold.drawn))
+        monkeypatch.setattr(Fold, "draw", self._noting("draw", Fold.draw))
 
     def _noting(self, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*given: Any) -> Any:
@@ -77,4 +77,4 @@ def test_each_challenge_is_of_a_coin_that_follows_what_it_is_for(monkeypatch: py
         return "proved"
 
     assert outcomes(body) == ["proved"] * 3
-    assert coins.used == {"Combined": {0}, "Batch": {0}, "challenge": {1}, "weights_of": {1}, "drawn": {2}}
+    assert coins.used == {"Combined": {0}, "Batch": {0}, "challenge": {1}, "weights_of": {1}, "draw": {2}}
