@@ -158,6 +158,17 @@ def own_ledger_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_ledger_of_a_module(
+    own_ledger_of_the_tests: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """What a module's tests share may be made once more by the same process, which comes back to the module, with the same
+    coins: the same run would be on record already."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COSYNTH_LEDGER", str(tmp_path_factory.mktemp("account") / "ledger.db"))
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_duckdb_reads_all_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """In this process, each over a connection of its own, as where many files are one table: making a DuckDB

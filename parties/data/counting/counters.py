@@ -4,9 +4,9 @@ Cost. A block of codes is raveled to one cell number per row and added to a tabl
 row and table. So there should be few tables: a clique inside another is a sum of the other's cells, and
 cliques that together have at most 2^17 cells are counted as one table of their union (64 random three-way
 cliques of Adult: 37 tables, half the time). Where all tables would have more than 2^25 cells, the unions are
-smaller: all pairs of 200 columns of 10 values are in 4,852 unions of up to five columns, 3.9 GB, from which each
-pair is a sum of 100,000 cells, or in 9,901 of up to three columns, 79 MB, each pair a sum of 1,000.
-Memory: the tables, 8 bytes per cell, whatever the rows. Of a
+smaller: all pairs of 200 columns of 10 values are in 4,852 unions of up to five columns, 1.9 GB, from which each
+pair is a sum of 100,000 cells, or in 9,901 of up to three columns, 40 MB, each pair a sum of 1,000.
+Memory: the tables, 4 bytes per cell, whatever the rows. Of a
 table of a few thousand rows the codes are kept instead, and each clique is counted by itself: the unions'
 cells, most of them empty, would cost more than the rows (Adult dealt among 1,000: 40 of 140 ms a
 contributor). That takes the longer the more rows there are: whoever is asked by others first makes the unions
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 _MAX_KEPT_ROWS = 1 << 12
 """Up to so many rows are kept as codes, at 8 bytes each."""
-_UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level cache and cost what they save
+_UNION_CELLS = 1 << 17  # 512 KiB of counters: larger unions miss the second-level cache and cost what they save
 _ALL_CELLS = 1 << 25
 """Of all tables; where they would have more, unions have fewer cells."""
 
 
 def unjoined_bytes(cells: Iterable[int]) -> int:
     """Of the tables of cliques of so many cells, of which none is inside another, where they are too large to be
-    joined to unions; 0 for smaller ones, whose unions have 256 MiB at most."""
+    joined to unions; 0 for smaller ones, whose unions have 128 MiB at most."""
     whole = sum(cells)
-    return 8 * whole if whole > _ALL_CELLS else 0
+    return 4 * whole if whole > _ALL_CELLS else 0
 
 
 class Counters:
@@ -57,8 +57,8 @@ class Counters:
         self._many = False
 
     @cached_property
-    def _tables(self) -> dict[Clique, NDArray[np.int64]]:
-        return {union: np.zeros(self._cells(union), np.int64) for union in self._small_unions()}
+    def _tables(self) -> dict[Clique, NDArray[np.uint32]]:
+        return {union: np.zeros(self._cells(union), np.uint32) for union in self._small_unions()}
 
     def _small_unions(self) -> list[Clique]:
         """Of at most `_UNION_CELLS` cells each, where cliques are joined; fewer, down to none that are joined,
@@ -155,8 +155,8 @@ class Counters:
             self.even_out()
 
     @property
-    def tables(self) -> Mapping[Clique, NDArray[np.int64]]:
-        """Each union's counters, flat in row-major order: what counts of other rows may be added to."""
+    def tables(self) -> Mapping[Clique, NDArray[np.uint32]]:
+        """Each union's counters, flat in row-major order: what counts of other rows may be added to, below 2^32 in all."""
         self.even_out()
         return self._tables
 
@@ -173,7 +173,7 @@ class Counters:
         cells, places = np.empty(rows, self._kind), np.empty(rows, np.int64)
         for union, counters in self._tables.items():
             places[:] = self._numbers(union, narrow, cells)
-            np.add.at(counters, places, 1)  # its quick way is for places of this type
+            np.add.at(counters, places, np.uint32(1))  # its quick way is for these types
 
     @cached_property
     def _kind(self) -> np.dtype[Any]:

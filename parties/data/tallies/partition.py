@@ -48,7 +48,7 @@ class CellCounts:
     cells: NDArray[np.uint32] | None = field(repr=False)
     counts: NDArray[np.uint32] = field(repr=False)
 
-    def add_to(self, table: NDArray[np.int64]) -> None:
+    def add_to(self, table: NDArray[np.uint32]) -> None:
         """table: counters of all its cells."""
         if self.cells is None:
             table += self.counts
@@ -124,7 +124,7 @@ class PartitionCounts:
         return content + hashlib.sha256(content).digest()
 
 
-def cell_counts(table: NDArray[np.int64]) -> CellCounts:
+def cell_counts(table: NDArray[np.uint32]) -> CellCounts:
     """Counters of all cells of a table, each at most `MAX_COUNT`, in the shorter of the two forms."""
     filled = np.flatnonzero(table)
     if _SPARSE_SHARE * len(filled) < len(table):

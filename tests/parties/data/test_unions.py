@@ -82,5 +82,5 @@ def test_what_tables_too_large_to_be_joined_take_is_told_without_making_them() -
     pairs = list(combinations(domain.names, 2))
     unions = Counters(domain, pairs)._small_unions()
     assert sorted(unions) == pairs  # none joined: 36 tables of 8 MB
-    assert unjoined_bytes(map(domain.cells, pairs)) == 8 * sum(map(domain.cells, unions)) == 288_000_000
+    assert unjoined_bytes(map(domain.cells, pairs)) == 4 * sum(map(domain.cells, unions)) == 144_000_000
     assert unjoined_bytes(map(domain.cells, pairs[:33])) == 0

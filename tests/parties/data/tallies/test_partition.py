@@ -62,12 +62,12 @@ def test_counts_come_back_as_they_were(tmp_path: Path, rows: int) -> None:
 
 
 def test_cells_are_listed_where_few_are_filled() -> None:
-    few, many = np.zeros(30, np.int64), np.zeros(30, np.int64)
-    few[[3, 7]], many[:10] = [5, 2**32 - 1], 1
+    few, many = np.zeros(30, np.uint32), np.zeros(30, np.uint32)
+    few[[3, 7]], many[:10] = [5, 2**32 - 2], 1
     sparse, dense = cell_counts(few), cell_counts(many)
     assert sparse.cells is not None and sparse.cells.tolist() == [3, 7] and dense.cells is None
     for counts, table in ((sparse, few), (dense, many)):
-        total = np.ones(30, np.int64)
+        total = np.ones(30, np.uint32)
         counts.add_to(total)
         assert (total == table + 1).all()
 
