@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from mpc_protocols.errors import OutOfResources
@@ -37,6 +38,19 @@ _OF_SQLITE = {
     sqlite3.SQLITE_IOERR_NOMEM: _NO_MEMORY,
     sqlite3.SQLITE_IOERR: _UNWRITTEN,
 }
+
+
+def free_memory() -> int | None:
+    """Bytes that this machine can still give, as Linux says, and the control group in which this process is; None elsewhere."""
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        found.append(1024 * int(lines["MemAvailable"].removesuffix("kB")))
+    with suppress(OSError, ValueError):
+        group = Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
+        place = Path("/sys/fs/cgroup") / group
+        found.append(int((place / "memory.max").read_text()) - int((place / "memory.current").read_text()))
+    return min(found, default=None)
 
 
 def lack(error: BaseException) -> str | None:

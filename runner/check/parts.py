@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
+from parties.data.counting.counters import check_memory
 from parties.data.tallies.workers import cores
 from runner.check.finding import Finding, fine, note, problem
 from runner.party.own_counts import own_counts
 from runner.party.synthesis import counted, plan_of
+from runner.study import VerticalStudy
 
 if TYPE_CHECKING:
     from runner.study import DataLocation, Study
@@ -22,6 +24,16 @@ def processes(party: str, workers: int) -> Iterator[Finding]:
         yield note(
             f"{party}: workers = {workers}, and this machine has {here} cores: so many processes count"
         )
+
+
+def memory(study: Study, party: str) -> Iterator[Finding]:
+    """Marginals that this machine cannot count."""
+    if isinstance(study, VerticalStudy):
+        return
+    try:
+        check_memory(map(study.domain.cells, counted(plan_of(study))), 1)
+    except CosynthError as error:
+        yield problem(type(error)(f"{party}: {error.sentence}"))
 
 
 def added(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:

@@ -301,6 +301,7 @@ def _own_data(
         yield fine(f"{party} has no data of its own: it computes")
         return None, None
     yield from parts.processes(party, own.workers)
+    yield from parts.memory(study, party)
     return data, (yield from _table(study, party, data, own.allow_empty, owner=owner))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.process.resources import free_memory
 from mpc_protocols.psu.method import METHODS, PSU
 from runner.check.vertical import POPULATIONS
 from runner.forecast.result import Forecast
@@ -207,7 +208,10 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
         lines.append(
             f"  proofs     {proofs:,} batches; a deviation passes them with a chance below 2^{lg_chance:g}"
         )
-    lines.append(f"  memory     about {expected.memory_mb:,} MB per party")
+    free = free_memory()
+    short = free is not None and free < expected.memory_mb << 20
+    here = f"; this machine has {free >> 20:,} MB left" if free is not None and short else ""
+    lines.append(f"  memory     about {expected.memory_mb:,} MB per party{here}")
     lines.append(
         "  time       "
         + ", ".join(f"{_seconds(seconds)} ({name})" for name, seconds in expected.time_s.items())

@@ -156,7 +156,14 @@ class Custodian:
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique], asked: bool) -> None:
         self._table = own_counts(
-            self._study, data, cliques, allow_empty=self._private.allow_empty, workers=self._private.workers
+            self._study,
+            data,
+            cliques,
+            allow_empty=self._private.allow_empty,
+            workers=self._private.workers,
+            custodians=max(1, sum(party.data is not None for party in self._study.parties))
+            if self._one_machine
+            else 1,
         )
         if asked:
             self._table.counters.even_out()

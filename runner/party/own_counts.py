@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.counting.counters import check_memory
 from parties.data.linked.draw_key import drawing_key
 from parties.data.linked.opening import open_source
 from parties.data.tallies.by_engine import add_counted
@@ -24,12 +25,20 @@ if TYPE_CHECKING:
 
 
 def own_counts(
-    study: Study, data: DataLocation, cliques: Sequence[Clique], *, allow_empty: bool, workers: int = 1
+    study: Study,
+    data: DataLocation,
+    cliques: Sequence[Clique],
+    *,
+    allow_empty: bool,
+    workers: int = 1,
+    custodians: int = 1,
 ) -> LocalTable:
-    """Count these cliques of a custodian's table, or add the counts of its parts. Raises `DataRefused`.
+    """Count these cliques of a custodian's table, or add the counts of its parts. Raises `DataRefused`, and `OutOfResources` if
+    there is not the memory for it.
 
-    workers: how many processes count a table, as far as this machine has cores.
+    workers: how many processes count a table, as far as this machine has cores. custodians: how many count on this machine.
     """
+    check_memory(map(study.domain.cells, cliques), custodians)
     if data.tallies is not None:
         counting = counting_of(study, cliques, data.recipe)
         if isinstance(data.tallies, EngineTallies):

@@ -20,8 +20,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.errors import OutOfResources
 from mpc_protocols.functionality import Clique
 from mpc_protocols.process.later import np
+from mpc_protocols.process.resources import free_memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 
 _MAX_KEPT_ROWS = 1 << 12
 """Up to so many rows are kept as codes, at 8 bytes each."""
-_UNION_CELLS = 1 << 17  # 512 KiB of counters: larger unions miss the second-level cache and cost what they save
+_UNION_CELLS = (
+    1 << 17
+)  # 512 KiB of counters: larger unions miss the second-level cache and cost what they save
 _ALL_CELLS = 1 << 25
 """Of all tables; where they would have more, unions have fewer cells."""
 
@@ -40,6 +44,18 @@ def unjoined_bytes(cells: Iterable[int]) -> int:
     joined to unions; 0 for smaller ones, whose unions have 128 MiB at most."""
     whole = sum(cells)
     return 4 * whole if whole > _ALL_CELLS else 0
+
+
+def check_memory(cells: Iterable[int], custodians: int) -> None:
+    """Raise `OutOfResources` if this machine cannot hold what so many custodians on it count. cells: as of `unjoined_bytes`."""
+    needed, free = custodians * unjoined_bytes(cells), free_memory()
+    if free is not None and needed > free:
+        each = f" by {custodians} custodians" if custodians > 1 else ""
+        raise OutOfResources(
+            f"Counting the study's marginals{each} takes {needed / 1e9:,.1f} GB of memory, and this machine has "
+            f"{free / 1e9:,.1f} GB left: give columns fewer bins, "
+            "ask for fewer or smaller marginals in [workload], or take a machine with more."
+        )
 
 
 class Counters:

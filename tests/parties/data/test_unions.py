@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpc_protocols.errors import OutOfResources
 from mpc_protocols.functionality import Clique
+from mpc_protocols.process.resources import free_memory
 from parties.data.counting import counters
-from parties.data.counting.counters import Counters, unjoined_bytes
+from parties.data.counting.counters import Counters, check_memory, unjoined_bytes
 from tests.synth.oracles import codes_domain
 
 sizes_of = st.lists(st.sampled_from([1, 2, 3, 10, 30]), min_size=2, max_size=8)
@@ -84,3 +86,19 @@ def test_what_tables_too_large_to_be_joined_take_is_told_without_making_them() -
     assert sorted(unions) == pairs  # none joined: 36 tables of 8 MB
     assert unjoined_bytes(map(domain.cells, pairs)) == 4 * sum(map(domain.cells, unions)) == 144_000_000
     assert unjoined_bytes(map(domain.cells, pairs[:33])) == 0
+
+
+def test_tables_that_the_machine_cannot_hold_are_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parties.data.counting.counters.free_memory", lambda: 250_000_000)
+    check_memory([6000 * 6000], 1)
+    with pytest.raises(OutOfResources, match=r"by 2 custodians takes 0\.3 GB of memory, .* has 0\.2 GB left"):
+        check_memory([6000 * 6000], 2)
+    check_memory([3000 * 3000], 50)  # these are joined to unions, which have a limit
+    monkeypatch.setattr("parties.data.counting.counters.free_memory", lambda: None)
+    check_memory([6000 * 6000], 1000)
+
+
+def test_this_machine_says_how_much_memory_is_left() -> None:
+    assert (free_memory() or 0) > 1 << 20
