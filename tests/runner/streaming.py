@@ -99,7 +99,7 @@ class Noted:
             bound = self._context + operation.to_bytes(8, "big")
             first = [_hash(leaf.tobytes(), bound) for leaf in self._seeds[: self.leaves]]
             noted.leaves[f"{_hash(key)} {operation}"] = sorted(first)
-            return draw(self, words, operation)  # type: ignore[no-any-return]
+            return draw(self, words, operation)
 
         streams.draw = drew
 
