@@ -1,7 +1,11 @@
-"""`python -m runner` of a party that writes down, as it ends, which keyed streams it has begun and how often, into
-streams.json of its folder. For `test_streams_of_processes.py`.
+"""`python -m runner` of a party that writes down, as it ends, what it has read of which keyed stream, into streams.json
+of its folder. For `test_streams_of_processes.py`.
 
-A key stands there as a hash of it. AGAIN="north": party north begins every third stream of masks a second time.
+    reads     [stream, purpose of its key, first byte, last byte + 1, module that asked], where a stream is a key's hash
+              and an operation
+    leaves    of a stream of transfers: hashes of the keys of its first block, each with the operation
+
+AGAIN="north": party north reads every third stream of masks a second time, for something else.
 """
 
 from __future__ import annotations
@@ -10,43 +14,128 @@ import hashlib
 import json
 import os
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-import runner.__main__
-from mpc_protocols.engine.prg import KeyStream
-from runner.review.audit.subjects.in_memory.streams import Streams
+import mpc_protocols.engine.prg
 
-main = runner.__main__.main
+Prg: Any = mpc_protocols.engine.prg
+MAKERS = (Prg.__name__, __name__, "mpc_protocols.backends.replicated.sharing.trio")
+"""Modules that read for others."""
+
+
+def _hash(*secrets: bytes) -> str:
+    return hashlib.sha256(b"test of streams" + b"".join(secrets)).hexdigest()[:24]
+
+
+def _reader() -> str:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals["__name__"] in MAKERS:
+        frame = frame.f_back
+    return "" if frame is None else frame.f_globals["__name__"]
+
+
+class Noted:
+    """What this process reads."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[str, str, int, int, str]] = []
+        self.leaves: dict[str, list[str]] = {}
+        self._purposes: dict[bytes, str] = {}
+        self._lock = threading.Lock()
+
+    def _note(self, key: bytes, operation: int, start: int, size: int) -> None:
+        reader = _reader()
+        with self._lock:
+            purpose = self._purposes.get(key, "")
+            self.reads.append((f"{_hash(key)} {operation}", purpose, start, start + size, reader))
+
+    def derived(self) -> None:
+        """Note what keys are derived for; before anybody imports `derive`."""
+        derive = Prg.derive
+
+        def noted(key: bytes, purpose: bytes, *context: bytes) -> bytes:
+            made: bytes = derive(key, purpose, *context)
+            self._purposes[made] = purpose.decode()
+            return made
+
+        Prg.derive = noted
+
+    def streams(self) -> None:
+        """Note reads of streams."""
+        stream, note = Prg.KeyStream, self._note
+        begin, draw, read = stream.__init__, stream.draw, stream.read
+
+        def began(self: Any, key: bytes) -> None:
+            begin(self, key)
+            self.watched = key
+
+        def drew(self: Any, shape: Any, dtype: Any, operation: int) -> Any:
+            found = draw(self, shape, dtype, operation)
+            if found.size:
+                note(self.watched, operation, 0, found.nbytes)
+            return found
+
+        def has_read(self: Any, operation: int, position: int, out: Any) -> None:
+            read(self, operation, position, out)
+            note(self.watched, operation, position, out.nbytes)
+
+        stream.__init__, stream.draw, stream.read = began, drew, has_read
+
+    def transfers(self) -> None:
+        """Note reads of the streams of transfers, which have ciphers of their own."""
+        from mpc_protocols.backends.pair.transfers import ot_extension
+
+        streams: Any = ot_extension._Streams
+        draw, noted = streams.draw, self
+
+        def drew(self: Any, words: int, operation: int) -> Iterator[Any]:
+            key = hashlib.sha256(self._seeds.tobytes() + self._context).digest()
+            noted._purposes[key] = "transfers"
+            noted._note(key, operation, 0, 8 * words)
+            bound = self._context + operation.to_bytes(8, "big")
+            first = [_hash(leaf.tobytes(), bound) for leaf in self._seeds[: self.leaves]]
+            noted.leaves[f"{_hash(key)} {operation}"] = sorted(first)
+            return draw(self, words, operation)
+
+        streams.draw = drew
 
 
 def _again() -> None:
-    """Masks that are drawn once more, now and then."""
-    draw = KeyStream.draw
+    """Masks that are read once more, now and then."""
+    draw = Prg.KeyStream.draw
 
-    def twice(self: KeyStream, shape: Any, dtype: Any, operation: int) -> Any:
+    def twice(self: Any, shape: Any, dtype: Any, operation: int) -> Any:
         if operation % 3 == 1:
             draw(self, shape, dtype, operation)
         return draw(self, shape, dtype, operation)
 
-    KeyStream.draw = twice  # type: ignore[method-assign]
+    Prg.KeyStream.draw = twice
 
 
-def watched(arguments: Sequence[str] | None, embedded: Mapping[str, object] | None) -> int:
+def program() -> None:
     """Be the party, and tell."""
-    streams, begun = Streams(), Counter[str]()
-    with streams.watched():
-        if os.environ.get("AGAIN", "") in sys.argv:
-            _again()
+    noted = Noted()
+    noted.derived()
+    noted.streams()
+    noted.transfers()
+    if os.environ.get("AGAIN", "") in sys.argv:
+        _again()
+    import runner.__main__
+
+    main = runner.__main__.main
+
+    def told(arguments: Sequence[str] | None, embedded: Mapping[str, object] | None) -> int:
         code = main(arguments, embedded)
-    for (_, key, counter), count in streams.begun.items():
-        begun[f"{hashlib.sha256(b'test' + key).hexdigest()[:24]} {counter.hex()}"] += count
-    Path("streams.json").write_text(json.dumps(begun))
-    return code
+        Path("streams.json").write_text(json.dumps({"reads": noted.reads, "leaves": noted.leaves}))
+        return code
+
+    runner.__main__.main = told  # type: ignore[assignment]
+    runner.__main__.program()
 
 
 if __name__ == "__main__":
-    runner.__main__.main = watched  # type: ignore[assignment]
-    runner.__main__.program()
+    program()

@@ -89,6 +89,12 @@ def test_plan_foretells_that_parties_far_apart_take_fewer_rounds(
     assert near >= close > far
 
 
+def level(told: Mapping[str, Any]) -> float:
+    """What the busiest party sends, as a multiple of the mean."""
+    sent = [party["bytes_sent"] for party in told["parties"]]
+    return float(max(sent) * len(sent) / sum(sent))
+
+
 def test_registered_questions_are_foretold_and_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +108,7 @@ def test_registered_questions_are_foretold_and_answered(
         assert expected["name"] == counted["name"]
         assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
         assert 1 / 1.5 < plan["rounds"] / counted["rounds"] < 1.5
+    assert level(plan) == pytest.approx(level(run), abs=0.1)
     assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
     assert [one["name"] for one in plan["intervals"]] == [
         *(f"mean(a | e == 1): c = {code}" for code in range(3)),
