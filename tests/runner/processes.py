@@ -35,6 +35,10 @@ RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
 """What only a finished run leaves."""
 
 
+FORKED = ("runner", "tests.runner.dying", "tests.runner.streaming")
+"""Programs that may begin where all is imported: what they replace is looked up when it is used."""
+
+
 @dataclass(frozen=True)
 class End:
     """How a process ended: exit code, everything on standard output and standard error; warnings of a result
@@ -54,7 +58,7 @@ def _start(
     output: int,
     errors: int,
 ) -> Forked | subprocess.Popen[bytes]:
-    if module == "runner" and sys.platform == "linux":
+    if module in FORKED and sys.platform == "linux":
         with open(os.devnull, "rb") as nothing:
             streams = (nothing.fileno(), output, errors)
             return forked([module, *arguments], environment, directory, streams)
