@@ -35,16 +35,19 @@ def proof_steps(
     matrices: rows of each product of matrices.
     """
     form = reduce(ProofSizes.largest, by_prover).form(variables, latency_bytes)
-    by_party = []
-    for me in range(3):
+
+    def sent_by(me: int) -> list[list[tuple[int, int]]]:
         wire = _Mirror(me)
         trio = Trio(cast(Any, wire), latency_bytes=latency_bytes)
         trio.turn = wire.turn
         of_bits = _Bits(trio, [by_prover[(me + 1) % 3], by_prover[me - 1]], variables, form)
-        inner = [_Inner(trio, sum(matrices), DEGREE)] if matrices else []
-        converse(trio, of_bits, inner, b"")
-        by_party.append(wire.steps[:-1])
-    return [[sent for of_party in step for sent in of_party] for step in zip(*by_party, strict=True)]
+        converse(trio, of_bits, [_Inner(trio, sum(matrices), DEGREE)] if matrices else [], b"")
+        return wire.steps[:-1]
+
+    return [
+        [(me, (me + offset) % 3, size) for me, sent in enumerate(step) for offset, size in sent]
+        for step in zip(*map(sent_by, range(3)), strict=True)
+    ]
 
 
 class _Mirror:
@@ -55,7 +58,8 @@ class _Mirror:
 
     def __init__(self, me: int) -> None:
         self.me = me
-        self.steps: list[list[tuple[int, int, int]]] = [[]]
+        self.steps: list[list[tuple[int, int]]] = [[]]
+        """As `Row`."""
         self._sent = defaultdict[int, deque[bytes]](deque)
         self._heard = self._sent
         """Of the step before."""
@@ -64,7 +68,7 @@ class _Mirror:
         return BlankBytes(32)
 
     def send(self, peer: int, payload: bytes) -> None:
-        self.steps[-1].append((self.me, peer, len(payload)))
+        self.steps[-1].append(((peer - self.me) % 3, len(payload)))
         self._sent[3 - self.me - peer].append(payload)
 
     def receive(self, peer: int, size: int) -> bytes:
