@@ -2,8 +2,8 @@
 party.
 
 Each protocol's `cost` replays its message pattern on a `Cost`: one clock per party, raised by every message
-received, just as the wire counts; blocks of lists in the exchange's own order (`exchange.turns`). `plan` predicts with it and the tests assert it, exactly, against the
-wire's and the group's counters.
+received, just as the wire counts; blocks of lists in the exchange's own order (`exchange.turns`). `plan`
+predicts with it and the tests assert it, exactly, against the wire's and the group's counters.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ nothing."""
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from mpc_protocols.backends.replicated.proof.bit_products.products import VARIAB
 from mpc_protocols.backends.replicated.proof.field import BLOCK, Blocks
 from mpc_protocols.backends.replicated.proof.matrix_products.galois import RING
 from mpc_protocols.backends.replicated.proof.matrix_products.inner import DEGREE, InnerMessages
+from mpc_protocols.backends.replicated.proof.tags import Pairs
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words
 from mpc_protocols.engine.blank import BlankBytes, blank
@@ -105,6 +106,9 @@ class _Bits(BitMessages):
 
     def _tag(self) -> bytes:
         return bytes(BLOCK)
+
+    def _seen(self, hidden: Iterator[tuple[Words, Words]]) -> Pairs:
+        return list(hidden)
 
     def _judged(self, *_: object) -> tuple[bool, bool]:
         return True, True

@@ -36,7 +36,7 @@ all products are right, nothing else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -145,12 +145,12 @@ class BitMessages(ABC):
     def found(self) -> tuple[bool, bool]:
         """As the left verifier: whether the tag fits, and whether the equation holds."""
         trio, shapes = self._trio, self._left_sizes.hidden_shapes(self.form, self.variables)
-        hidden = [
+        seen = self._seen(
             (trio.receive(trio.left, shape, np.uint64), trio.receive(trio.left, shape, np.uint64))
             for shape in shapes
-        ]
+        )
         claimed = bytes(trio.wire.receive(trio.left, BLOCK))
-        return self._judged(hidden, claimed, bytes(trio.wire.receive(trio.right, BLOCK)))
+        return self._judged(seen, claimed, bytes(trio.wire.receive(trio.right, BLOCK)))
 
     def _verified(self, elements: int, operation: int) -> tuple[Blocks, Blocks]:
         """Shares of a prover's values: of the left neighbour's, and of the right one's."""
@@ -178,7 +178,11 @@ class BitMessages(ABC):
         """As the prover."""
 
     @abstractmethod
-    def _judged(self, hidden: Pairs, claimed: bytes, tag: bytes) -> tuple[bool, bool]:
+    def _seen(self, hidden: Iterator[tuple[Words, Words]]) -> Pairs:
+        """A and B of each block, from what comes of the right verifier one after the other."""
+
+    @abstractmethod
+    def _judged(self, seen: Pairs, claimed: bytes, tag: bytes) -> tuple[bool, bool]:
         """See `found`."""
 
 
@@ -233,14 +237,16 @@ class BitProducts(BitMessages):
         tagger = self._tagger(self._trio.own_mask(BLOCK, np.uint8, self._tagging))
         return tagger.predicted(self._proving.part.pairs, self._whole, self._masks, self._fold)
 
-    def _judged(self, hidden: Pairs, claimed: bytes, tag: bytes) -> tuple[bool, bool]:
+    def _seen(self, hidden: Iterator[tuple[Words, Words]]) -> Pairs:
         of, matrices = self._left, self._fold.matrices
         columns = [(folded(x, matrices), folded(y, matrices)) for x, y in of.part.pairs]
         columns += of.whole(self._point, self._weights)
-        seen = [(x ^ a, y ^ b) for (x, y), (a, b) in zip(columns, hidden, strict=True)]
+        return [(x ^ a, y ^ b) for (x, y), (a, b) in zip(columns, hidden, strict=True)]
+
+    def _judged(self, seen: Pairs, claimed: bytes, tag: bytes) -> tuple[bool, bool]:
         tagger = self._tagger(self._trio.next_mask(BLOCK, np.uint8, self._tagging))
         due = read(claimed) ^ self._fold.value_of(self._in_cube_left, self._read_left)
-        return tag == tagger.known(seen), of.product(seen, self._point) == due
+        return tag == tagger.known(seen), self._left.product(seen, self._point) == due
 
     def _tagger(self, key: Blocks) -> Tagger:
         return Tagger(key.tobytes(), 1 << self.variables)
