@@ -2,16 +2,17 @@
 party.
 
 Each protocol's `cost` replays its message pattern on a `Cost`: one clock per party, raised by every message
-received, just as the wire counts. `plan` predicts with it and the tests assert it, exactly, against the
-wire's and the group's counters.
+received, just as the wire counts; blocks of lists in the exchange's own order (`exchange.turns`). `plan`
+predicts with it and the tests assert it, exactly, against the wire's and the group's counters.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
-from mpc_protocols.psu.two_owners.exchange import AHEAD, BLOCK
+from mpc_protocols.psu.two_owners.exchange import blocks, turns
 
 POWER_S, GENERATED_S, HASHED_S = 49e-6, 16e-6, 17e-6
 """Seconds of one core per exponentiation, exponentiation of the generator and hash to the group in
@@ -20,7 +21,7 @@ ristretto255 (measured)."""
 
 def block_count(count: int) -> int:
     """Messages of a list of `count` entries."""
-    return -(-count // BLOCK)
+    return len(blocks(count))
 
 
 @dataclass
@@ -73,12 +74,10 @@ class Cost:
     def stream(self, counts: tuple[int, int], width: int | tuple[int, int], trailer: int = 0) -> None:
         """`Exchange.stream` of counts[i] entries from owner i, of one width or of width[i]."""
         widths = (width, width) if isinstance(width, int) else width
-        blocks = [block_count(count) for count in counts]
-        turns = max(blocks[i] + (AHEAD if blocks[i] else 0) for i in (0, 1))
-        for turn in range(turns):
-            for i in (0, 1):
-                if turn < blocks[i]:
-                    self.send(i, 1 - i, min(BLOCK, counts[i] - turn * BLOCK) * widths[i] + trailer)
-            for i in (0, 1):
-                if 0 <= turn - AHEAD < blocks[1 - i]:
+        for of_both in zip_longest(turns(*counts), turns(*reversed(counts)), fillvalue=(None, None)):
+            for i, (part, _) in enumerate(of_both):
+                if part is not None:
+                    self.send(i, 1 - i, (part.stop - part.start) * widths[i] + trailer)
+            for i, (_, part) in enumerate(of_both):
+                if part is not None:
                     self.receive(i, 1 - i)

@@ -19,6 +19,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import NoReturn
 
 import numpy as np
@@ -41,6 +42,13 @@ COUNT_BYTES = 8
 def blocks(count: int) -> list[slice]:
     """The slices in which a list of `count` entries is worked on and sent."""
     return [slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+
+
+def turns(mine: int, theirs: int) -> Iterator[tuple[slice | None, slice | None]]:
+    """In which order two lists of `mine` and `theirs` entries are exchanged: which own ones are sent next, and
+    then which of the other's are waited for."""
+    sending, ahead = blocks(mine), [None] * AHEAD
+    return zip_longest(sending, [*ahead, *blocks(theirs)] if theirs else [])
 
 
 class Exchange:
@@ -106,14 +114,11 @@ class Exchange:
         `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's.
         Own entries may have another width than the other's.
         """
-        sending, receiving = blocks(mine), blocks(theirs)
-        for turn in range(max(len(sending), len(receiving) + AHEAD if receiving else 0)):
-            if turn < len(sending):
-                self.send(produce(sending[turn]))
-            came = turn - AHEAD
-            if 0 <= came < len(receiving):
-                part = receiving[came]
-                consume(part, self.receive((part.stop - part.start) * width + trailer))
+        for sending, receiving in turns(mine, theirs):
+            if sending is not None:
+                self.send(produce(sending))
+            if receiving is not None:
+                consume(receiving, self.receive((receiving.stop - receiving.start) * width + trailer))
 
     def lists(self, own: NDArray[np.uint8], theirs: int, width: int) -> NDArray[np.uint8]:
         """Exchange whole lists of rows of `width` bytes that are there already; of the other's only the size

@@ -105,7 +105,7 @@ def test_cost_is_exact(
     method: str, sizes: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exponentiations, bytes, messages and rounds, also when lists take many blocks."""
-    for module in (exchange, helper, cost):
+    for module in (exchange, helper):
         monkeypatch.setattr(module, "BLOCK", block)
     n, m, common = sizes
     done = run(spec_of(method), *sets(*sizes))
@@ -138,7 +138,7 @@ def test_promised_sizes_at_a_hundred_thousand() -> None:
 @pytest.mark.parametrize("method", ["dh2", "dh2+proofs"])
 @pytest.mark.parametrize("block", [5, 1 << 15])
 def test_cost_is_exact_with_pools(method: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (exchange, helper, cost):
+    for module in (exchange, helper):
         monkeypatch.setattr(module, "BLOCK", block)
     spec = spec_of(
         method, adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(9, 14)

@@ -81,8 +81,7 @@ class Statements:
         sizes = ProofSizes()
         for entries, noted in self.noted.items():
             sizes.gates[entries] += sum(x.shape[1] for x, _, _ in noted)
-        for of in self.lookups:
-            sizes.lookups[of.outer_bits] += of.x.shape[1]
+        sizes.lookups.extend((of.outer_bits, of.x.shape[1]) for of in self.lookups)
         return sizes
 
     def rows(self, count: int, segments: int = 1) -> list[Rows]:

@@ -3,8 +3,8 @@ party would send.
 
 What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So
 one party's code, run once on arrays without content (`engine.blank`), gives the messages of all three, in
-their order: costs need no formulas that could differ from the code. What a proof sends is counted from the
-sizes of its statements. Nothing here is a share of anything.
+their order: costs need no formulas that could differ from the code. So it is with proofs (`proof.costs`).
+Nothing here is a share of anything.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class CountedGates(ProvedGates):
         outputs, words = runs[0][0].outputs, inner.shape[1]
         self._counted.all_send([(2, 8 * outputs * words)])
         for of_prover in self.unproved:
-            of_prover.lookups[len(outer).bit_length() - 1] += words
+            of_prover.lookups.append((len(outer).bit_length() - 1, words))
         kept = kept_as_products(len(outer), len(inner), words)
         self.transcript.gates += kept
         self.products += kept

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpc_protocols.backends.replicated.proof.bit_products.basis import Challenge
 from mpc_protocols.backends.replicated.proof.bit_products.folding import segment, summed
-from mpc_protocols.backends.replicated.proof.bit_products.form import Form
+from mpc_protocols.backends.replicated.proof.bit_products.form import Form, ProofSizes
 from mpc_protocols.backends.replicated.proof.bit_products.functional import PIECE, Functional, pieces
 from mpc_protocols.backends.replicated.proof.bit_products.grid import Grid, cube, members
 from mpc_protocols.backends.replicated.proof.bit_products.lookups import Combined, completed, weights_at
@@ -27,11 +27,12 @@ class Part:
 
     gates: list[Rows]
     lookups: list[Lookup]
+    sizes: ProofSizes
 
     @classmethod
     def of(cls, statements: Statements, variables: int, form: Form) -> Part:
         """Rows of segments, as the form of the proof has them."""
-        return cls(statements.rows(1 << variables, form.segments), statements.lookups)
+        return cls(statements.rows(1 << variables, form.segments), statements.lookups, statements.sizes())
 
     @property
     def pairs(self) -> Pairs:
@@ -83,7 +84,7 @@ class Batch:
                 place += 1
             self._functionals.append(of_block)
         self._combined = combined
-        self._outer_bits = sorted({of.outer_bits for of in part.lookups})
+        self._outer_bits = part.sizes.outer_bits
         self._free = np.ones(3**variables, np.bool_)
         self._free[cube(variables)] = False
 
@@ -135,23 +136,11 @@ class Batch:
     # -- a verifier
     # ----------------------------------------------------------------------------------------------------------
 
-    @property
-    def first_shape(self) -> tuple[int, int]:
-        """Of the prover's first message."""
-        return self._ends[-1], BLOCK
-
-    @property
-    def _ends(self) -> list[int]:
-        """Where the parts of the first message end."""
-        masked = 0 if self.form.in_stages else 3**self.variables
-        free = int(np.count_nonzero(self._free))
-        of_lookups = (3**outer_bits - 1 for outer_bits in self._outer_bits)
-        return list(accumulate([self.form.segments * free, *of_lookups, masked, masked]))
-
     def split(self, message: Blocks) -> FirstValues:
         """A verifier's share of a first message."""
         free = int(np.count_nonzero(self._free))
-        gates, *lookups, once, square = np.split(message, self._ends[:-1])
+        ends = list(accumulate(self.part.sizes.first_parts(self.form, self.variables)))
+        gates, *lookups, once, square = np.split(message, ends[:-1])
         return FirstValues(gates.reshape(self.form.segments, free, BLOCK), lookups, once, square)
 
     def at_point(

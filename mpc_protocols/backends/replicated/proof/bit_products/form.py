@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import prod
 from typing import Final
 
 from mpc_protocols.backends.replicated.proof.field import BLOCK
@@ -45,37 +46,46 @@ class Form:
 class ProofSizes:
     """What a batch holds of one prover.
 
-    gates: words of statements by number of entries. lookups: words of draws by bits of the outer index.
+    gates: words of statements by number of entries. lookups: bits of the outer index and words of draws of
+    each, in order; alike for all provers.
     """
 
     gates: Counter[int] = field(default_factory=Counter)
-    lookups: Counter[int] = field(default_factory=Counter)
+    lookups: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def outer_bits(self) -> list[int]:
+        """Of the lookups, each number once."""
+        return sorted({outer for outer, _ in self.lookups})
 
     def largest(self, other: ProofSizes) -> ProofSizes:
         """Of each kind the larger of two."""
-        return ProofSizes(self.gates | other.gates, self.lookups | other.lookups)
+        return ProofSizes(self.gates | other.gates, max(self.lookups, other.lookups, key=len))
 
     def together(self, other: ProofSizes) -> ProofSizes:
         """Of both batches in one."""
         return ProofSizes(self.gates + other.gates, self.lookups + other.lookups)
 
+    def first_parts(self, form: Form, variables: int) -> list[int]:
+        """Elements of the parts of the prover's first message (`batch.FirstValues`)."""
+        points, rows = int(3**variables), 1 << variables
+        masked = 0 if form.in_stages else points
+        of_lookups = [int(3**outer) - 1 for outer in self.outer_bits]
+        return [form.segments * (points - rows), *of_lookups, masked, masked]
+
     def first_values(self, form: Form, variables: int) -> int:
         """Elements of the prover's first message."""
-        points, rows = int(3**variables), 1 << variables
-        of_lookups = sum(int(3**outer) - 1 for outer in self.lookups)
-        return of_lookups + form.segments * (points - rows) + (0 if form.in_stages else 2 * points)
+        return sum(self.first_parts(form, variables))
 
     def second_values(self, form: Form) -> int:
         """Elements of the prover's second message, in stages."""
         return int(3**form.halvings) + 1 if form.in_stages else 0
 
-    def hidden_bytes(self, form: Form, variables: int) -> list[int]:
-        """Of each block that a right verifier opens under a mask, once for x and once for y."""
+    def hidden_shapes(self, form: Form, variables: int) -> list[tuple[int, int, int]]:
+        """Of each array of words that a right verifier opens under a mask, once for x and once for y."""
         rows = 1 << variables
-        of_gates = [
-            8 * rows * entries * form.width(words, rows) for entries, words in sorted(self.gates.items())
-        ]
-        return of_gates + [8 * rows * words for _, words in sorted(self.lookups.items())]
+        of_gates = [(rows, entries, form.width(words, rows)) for entries, words in sorted(self.gates.items())]
+        return of_gates + [(rows, 1, words) for _, words in self.lookups]
 
     def form(self, variables: int, latency_bytes: int) -> Form:
         """The least rounds * latency_bytes + bytes, with EVALUATION_BYTES; products of matrices are proved
@@ -86,7 +96,8 @@ class ProofSizes:
 
         def cost(form: Form) -> int:
             elements = self.first_values(form, variables) + self.second_values(form)
-            sent = BLOCK * elements + 2 * sum(self.hidden_bytes(form, variables))
+            hidden = sum(8 * prod(shape) for shape in self.hidden_shapes(form, variables))
+            sent = BLOCK * elements + 2 * hidden
             evaluations = int(3**form.halvings) + form.segments + 2
             return ROUNDS[form.in_stages] * latency_bytes + sent + EVALUATION_BYTES * evaluations
 

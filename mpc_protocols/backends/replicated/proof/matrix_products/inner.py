@@ -20,6 +20,7 @@ error below (2 + max(2v, 2)) / (2^64 - 1) < 2^-60. Bytes of a party: 64 elements
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,69 +62,114 @@ def variables_for(rows: int) -> int:
     return min(range(MAX_VARIABLES + 1), key=lambda variables: sum(elements_sent(rows, variables)))
 
 
-class InnerProduct:
-    """One party's three roles in the proof of a batch of products. The calls follow `products.prove`."""
+class InnerMessages(ABC):
+    """One party's three roles in the proof of a batch of products, as messages: of what shapes they are
+    follows from the number of rows. The calls follow `products.converse`."""
 
-    def __init__(self, trio: Trio, statements: Sequence[Statement], degree: int) -> None:
+    def __init__(self, trio: Trio, rows: int, degree: int) -> None:
         """degree: fewer than 64 only to see in tests that the bound is about right."""
-        self._trio, self._statements = trio, statements
-        self._ring = GaloisRing(degree)
-        rows = sum(statement.rows for statement in statements)
+        self._trio, self._degree = trio, degree
         self.variables = variables_for(rows)
         self._width = -(-rows // (1 << self.variables))
         self._sharing, self._masking, self._tagging = (trio.operation() for _ in range(3))
-        self.public = repr((_PURPOSE, degree, [of.public for of in statements])).encode()
 
     def send_values(self, coin: bytes) -> None:
         """After the first coin."""
-        lifts = stream(coin, b"columns " + _PURPOSE)
-        drawn = [of.draw(self._ring, lifts) for of in self._statements]
-        self._own, self._next = self._combined(drawn)
-        self._claims = self._claimed(drawn)
-        self._masks = self._read_masks(self._trio.next_reader(self._masking))
-        values = self._values()
+        values = self._values(coin)
         masks = self._trio.own_mask(values.shape, RING, self._sharing)
         self._trio.send(self._trio.right, values + masks)
 
     def receive_values(self) -> None:
         """From the left neighbour, to this party as its right verifier."""
-        shape = (elements_sent(0, self.variables)[0], self._ring.degree)
-        self._from_prover = self._trio.receive(self._trio.left, shape, RING)
+        self._from_prover = self._trio.receive(self._trio.left, self._values_shape, RING)
 
     def send_opening(self, coin: bytes) -> None:
         """After the coin that follows the values: as the right verifier to the left one, and as the prover a
         tag."""
-        ring, trio = self._ring, self._trio
-        point = stream(coin, b"ring point " + _PURPOSE)
-        rho = list(ring.lifts(point, self.variables))
-        factor = ring.unit_lift(point)
-        self._own_folded, self._next_folded = (
-            [folded(ring, of, rho) for of in side] for side in (self._own, self._next)
-        )
-        del self._own, self._next
-        self._rho, self._factor = rho, factor
-        masks = self._read_masks(trio.own_reader(self._masking))
-        for x, mask in zip(self._own_folded, masks, strict=True):
-            trio.send(trio.right, ring.plus_times(x, mask, factor))
-        trio.send(trio.right, self._share(self._from_prover, self._claims[1]))
-        hidden = [
-            ring.plus_times(x + y, mask, factor)
-            for x, y, mask in zip(self._own_folded, self._next_folded, self._masks, strict=True)
-        ]
-        key = trio.own_mask(BLOCK, np.uint8, self._tagging).tobytes()
-        trio.wire.send(trio.left, message_tag(key, hidden))
+        trio = self._trio
+        for of in self._hidden(coin):
+            trio.send(trio.right, of)
+        trio.send(trio.right, self._share_of_right())
+        trio.wire.send(trio.left, self._tag())
 
     def verdicts(self) -> tuple[bool, bool]:
         """As the left verifier: whether the tag fits, and whether the equation holds."""
-        ring, trio = self._ring, self._trio
-        seen = [x + trio.receive(trio.left, x.shape, RING) for x in self._next_folded]
-        claimed = trio.receive(trio.left, ring.degree, RING)
-        tag = bytes(trio.wire.receive(trio.right, BLOCK))
-        key = trio.next_mask(BLOCK, np.uint8, self._tagging).tobytes()
-        shape = (elements_sent(0, self.variables)[0], ring.degree)
-        masks = trio.next_mask(shape, RING, self._sharing)
+        trio, shape = self._trio, (self._width, self._degree)
+        hidden = [trio.receive(trio.left, shape, RING) for _ in "xy"]
+        claimed = trio.receive(trio.left, self._degree, RING)
+        return self._judged(hidden, claimed, bytes(trio.wire.receive(trio.right, BLOCK)))
+
+    @property
+    def _values_shape(self) -> tuple[int, int]:
+        return elements_sent(0, self.variables)[0], self._degree
+
+    @abstractmethod
+    def _values(self, coin: bytes) -> Elements:
+        """What the prover sends."""
+
+    @abstractmethod
+    def _hidden(self, coin: bytes) -> Sequence[Elements]:
+        """a and b, as the right verifier."""
+
+    @abstractmethod
+    def _share_of_right(self) -> Elements:
+        """Of P(rho, T), as the right verifier."""
+
+    @abstractmethod
+    def _tag(self) -> bytes:
+        """As the prover."""
+
+    @abstractmethod
+    def _judged(self, hidden: Sequence[Elements], claimed: Elements, tag: bytes) -> tuple[bool, bool]:
+        """See `verdicts`."""
+
+
+class InnerProduct(InnerMessages):
+    """What these messages say."""
+
+    def __init__(self, trio: Trio, statements: Sequence[Statement], degree: int) -> None:
+        super().__init__(trio, sum(statement.rows for statement in statements), degree)
+        self._statements, self._ring = statements, GaloisRing(degree)
+        self.public = repr((_PURPOSE, degree, [of.public for of in statements])).encode()
+
+    def _values(self, coin: bytes) -> Elements:
+        lifts = stream(coin, b"columns " + _PURPOSE)
+        drawn = [of.draw(self._ring, lifts) for of in self._statements]
+        self._own, self._next = self._combined(drawn)
+        self._claims = self._claimed(drawn)
+        self._masks = self._read_masks(self._trio.next_reader(self._masking))
+        return self._on_grid()
+
+    def _hidden(self, coin: bytes) -> Sequence[Elements]:
+        ring = self._ring
+        point = stream(coin, b"ring point " + _PURPOSE)
+        self._rho = list(ring.lifts(point, self.variables))
+        self._factor = ring.unit_lift(point)
+        self._own_folded, self._next_folded = (
+            [folded(ring, of, self._rho) for of in side] for side in (self._own, self._next)
+        )
+        del self._own, self._next
+        masks = self._read_masks(self._trio.own_reader(self._masking))
+        return [
+            ring.plus_times(x, mask, self._factor) for x, mask in zip(self._own_folded, masks, strict=True)
+        ]
+
+    def _share_of_right(self) -> Elements:
+        return self._share(self._from_prover, self._claims[1])
+
+    def _tag(self) -> bytes:
+        hidden = [
+            self._ring.plus_times(x + y, mask, self._factor)
+            for x, y, mask in zip(self._own_folded, self._next_folded, self._masks, strict=True)
+        ]
+        return message_tag(self._trio.own_mask(BLOCK, np.uint8, self._tagging).tobytes(), hidden)
+
+    def _judged(self, hidden: Sequence[Elements], claimed: Elements, tag: bytes) -> tuple[bool, bool]:
+        seen = [x + of for x, of in zip(self._next_folded, hidden, strict=True)]
+        key = self._trio.next_mask(BLOCK, np.uint8, self._tagging).tobytes()
+        masks = self._trio.next_mask(self._values_shape, RING, self._sharing)
         expected = claimed + self._share(-masks, self._claims[0])
-        return tag == message_tag(key, seen), bool((Products(ring).dot(*seen) == expected).all())
+        return tag == message_tag(key, seen), bool((Products(self._ring).dot(*seen) == expected).all())
 
     def _combined(self, drawn: Sequence[Coefficients]) -> tuple[Pair, Pair]:
         """X' and Y' of this party's two components, cut into rows (2^v, m, d); what is left over is 0."""
@@ -154,7 +200,7 @@ class InnerProduct:
         shape = self._width, self._ring.degree
         return reader.draw(shape, RING), reader.draw(shape, RING)
 
-    def _values(self) -> Elements:
+    def _on_grid(self) -> Elements:
         """What the prover sends, (3^v + 2^v, d): <X'(u), Y'(u)> on the grid but for its first point, the
         factor of T on the cube, <D, E>."""
         ring, products = self._ring, Products(self._ring)

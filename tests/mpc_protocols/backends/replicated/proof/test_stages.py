@@ -99,7 +99,7 @@ def refused(found: list[Any], cheat: int) -> bool:
 def test_products_and_lookups_are_proved_at_the_stated_cost(variables: int, form: Form) -> None:
     network = MemoryNetwork(3)
 
-    def each(wire: Any) -> tuple[int, int]:
+    def each(wire: Any) -> tuple[int, int, int]:
         trio, transcript = Trio(wire), Transcript()
         for words, entries in PRODUCTS:
             multiplied(trio, transcript, words, entries)
@@ -108,14 +108,16 @@ def test_products_and_lookups_are_proved_at_the_stated_cost(variables: int, form
         before = wire.traffic()
         prove(trio, transcript, variables)
         after = wire.traffic()
-        return after.bytes_sent - before.bytes_sent, after.rounds - before.rounds
+        messages = after.messages_sent - before.messages_sent
+        return after.bytes_sent - before.bytes_sent, messages, after.rounds - before.rounds
 
     sizes = ProofSizes()
     sizes.gates.update({1: 300, 3: 7})
-    sizes.lookups.update({3: 4, 1: 2})
+    sizes.lookups.extend((outer.bit_length() - 1, words) for outer, _, words in LOOKUPS)
     steps = proof_steps([sizes] * 3, 0, variables)
     assert len(steps) == 10
-    expected = sum(size for step in steps for sender, _, size in step if sender == 0), len(steps)
+    sent = [size for step in steps for sender, _, size in step if sender == 0]
+    expected = sum(sent), len(sent), len(steps)
     assert outcomes(each, network=network) == [expected] * 3
 
 
@@ -126,7 +128,7 @@ def test_the_cheapest_form_is_chosen() -> None:
         sizes = ProofSizes()
         sizes.gates[1] = words
         if draws:
-            sizes.lookups[5] = draws
+            sizes.lookups.append((5, draws))
         return sizes.form(6, latency)
 
     assert [chosen(1 << exponent) for exponent in (10, 16, 20)] == [Form(), Form(True, 1), Form(True, 2)]
