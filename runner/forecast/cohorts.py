@@ -19,6 +19,7 @@ from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
+    FIT_MODELS,
     PROCESS_MB,
     ROW_BYTES,
     Forecast,
@@ -86,7 +87,7 @@ def forecast_cohorts(
         sent=sent,
         work_s=work.seconds,
         cpu_s=work.secure_seconds,
-        memory_mb=PROCESS_MB + held + 8 * study.config.model_mb,
+        memory_mb=PROCESS_MB + held + FIT_MODELS * study.config.model_mb,
         questions={"candidates": len(plan.candidates), "asked": ALGORITHMS[study.algorithm].asks(plan)},
         oversized=plan.oversized,
     )

@@ -211,7 +211,7 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
     free = free_memory()
     short = free is not None and free < expected.memory_mb << 20
     here = f"; this machine has {free >> 20:,} MB left" if free is not None and short else ""
-    lines.append(f"  memory     about {expected.memory_mb:,} MB per party{here}")
+    lines.append(f"  memory     about {expected.memory_mb:,} MB at the party that takes most{here}")
     lines.append(
         "  time       "
         + ", ".join(f"{_seconds(seconds)} ({name})" for name, seconds in expected.time_s.items())

@@ -31,6 +31,7 @@ from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
+    FIT_MODELS,
     IDENTIFIER_BYTES,
     NETWORKS,
     PROCESS_MB,
@@ -276,7 +277,7 @@ def _memory_mb(
     cells = CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * rows
     if joined is None:
         cells += unjoined_bytes(map(study.domain.cells, counted(plan)))
-    return PROCESS_MB + (beside + cells + identifiers) / 2**20 + 8 * study.config.model_mb
+    return PROCESS_MB + (beside + cells + identifiers) / 2**20 + FIT_MODELS * study.config.model_mb
 
 
 def _soundness(study: Study, proofs: int) -> dict[str, Any] | None:

@@ -16,6 +16,8 @@ LOOPBACK, WAN = "this machine", "WAN"
 NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), WAN: (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
+FIT_MODELS = 60
+"""Of a model's size, what fitting it takes, with the steps that it remembers (measured)."""
 PROCESS_MB, ROW_BYTES, IDENTIFIER_BYTES = 190, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""

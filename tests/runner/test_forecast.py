@@ -226,7 +226,7 @@ def test_the_text_says_what_it_costs_and_who_learns_what(
         "for about 20,000 rows (from --rows)",
         "north      sends",
         "rounds, ",
-        "MB per party",
+        "MB at the party that takes most",
         "who learns what",
         "nobody: another party's records",
     ):

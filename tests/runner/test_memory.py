@@ -45,6 +45,7 @@ def test_a_plan_says_what_the_machine_has_left_if_it_is_too_little(
     expected = forecast(study, 300)
     assert "left" not in plan_text.words(study, expected)
     monkeypatch.setattr(plan_text, "free_memory", lambda: 9 << 20)
-    assert f"about {expected.memory_mb:,} MB per party; this machine has 9 MB left" in plan_text.words(
-        study, expected
+    assert (
+        f"about {expected.memory_mb:,} MB at the party that takes most; this machine has 9 MB left"
+        in plan_text.words(study, expected)
     )
