@@ -246,6 +246,10 @@ def test_an_engine_from_outside_counts_the_parts(study: Path, capsys: pytest.Cap
         ),
         ('files = "*.csv"', "engine is missing: it must be the name of an engine that is installed here"),
         (
+            "engine = 5",
+            "engine must be the name of an engine that is installed here, got 5.",
+        ),
+        (
             'engine = "folder", place = "x"',
             'data tallies must name the parts and nothing else: files = "parts/*.csv"',
         ),

@@ -235,7 +235,7 @@ def _of_engine(data: Table, base: Path, parts: int | None) -> EngineTallies:
     settings = {key: value for key, value in given.items() if key != "engine"}
     if engine is not None and (wrong := engine.misfit(settings)):
         inner.problem(wrong)
-    elif engine is None and "engine" in inner:
+    elif engine is None and name != "?":
         there = ", ".join(ENGINES.names) or "none"
         inner.problem(
             f'names "{name}", which is not installed here{nearest(name, ENGINES.names)}; installed: {there}',
