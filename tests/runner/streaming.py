@@ -77,7 +77,7 @@ class Noted:
 
         def drew(self: Any, shape: Any, dtype: Any, operation: int) -> Any:
             found = draw(self, shape, dtype, operation)
-            if found.size:
+            if found.size and not self.is_blank:  # one without content: for counting
                 note(self.watched, operation, 0, found.nbytes)
             return found
 
